@@ -1,0 +1,1 @@
+"""Measurements of this project on this machine; `python -m benchmarks` prints them."""

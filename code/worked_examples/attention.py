@@ -1,0 +1,484 @@
+"""Attention in numpy: softmax, entropy, masks, scaled dot products and their gradients.
+
+Symbols, used by every function here and on every page of the book:
+
+=======  ==============================================================================
+L_q      number of queries, one row each
+L_k      number of keys, and of values, one row each; in self-attention L_q = L_k = L
+d_k      width of a query and of a key
+d_v      width of a value
+Q        queries, (..., L_q, d_k)
+K        keys, (..., L_k, d_k)
+V        values, (..., L_k, d_v)
+S        scores, (..., L_q, L_k): how well query i and key j agree, any real number
+A        weights, (..., L_q, L_k): rows are non-negative and sum to 1
+...      any leading dimensions, as batch B and heads h: (B, h, L, d_k)
+=======  ==============================================================================
+
+In a mask, True means *may look*. Run as a script, this file prints the book's tables::
+
+    python code/worked_examples/attention.py --one
+"""
+
+import math
+import operator
+
+import numpy as np
+
+__all__ = [
+    "additive_mask",
+    "attention_gradients",
+    "causal_mask",
+    "entropy",
+    "key_padding_mask",
+    "scaled_dot_product_attention",
+    "softmax",
+    "softmax_jacobian",
+]
+
+
+# ---------------------------------------------------------------------------------- weights
+
+
+def softmax(scores):
+    """Turn scores into weights along the last axis.
+
+    ``exp(s_j) / sum over m of exp(s_m)``, with the largest score of a row subtracted first:
+    the result is the same, and nothing overflows.
+
+    Parameters
+    ----------
+    scores : (..., n) array
+        Real numbers; -inf stands for a position that may not be seen.
+
+    Returns
+    -------
+    (..., n) array
+        Weights of the same dtype (integers become float64; float16 is computed in float32).
+        A row of nothing but -inf gives zeros: it has nothing to give weight to. A row that
+        holds NaN or +inf gives NaN.
+
+    Raises
+    ------
+    ValueError
+        If there is no last axis, or it is empty, or the entries are not real numbers.
+
+    References
+    ----------
+    Bridle (1990), who named it.
+
+    Examples
+    --------
+    >>> softmax([0.0, np.log(3.0)])
+    array([0.25, 0.75])
+    >>> softmax([-np.inf, -np.inf])
+    array([0., 0.])
+    """
+    (scores,), dtype = _as_floats(scores=scores)
+    _require_last_axis("scores", scores)
+    largest = scores.max(axis=-1, keepdims=True)
+    largest = np.where(np.isneginf(largest), 0, largest)  # -inf - -inf would be NaN
+    with np.errstate(invalid="ignore", over="ignore", under="ignore"):
+        powers = np.exp(scores - largest)
+        total = powers.sum(axis=-1, keepdims=True)
+        return (powers / np.where(total == 0, 1, total)).astype(dtype, copy=False)
+
+
+def entropy(weights):
+    """Measure in bits how widely each row of weights is spread.
+
+    ``-sum over j of a_j log2 a_j``, with 0 log 0 = 0: 0 bits where one position has all the
+    weight, log2 n bits where n positions share it equally.
+
+    Parameters
+    ----------
+    weights : (..., n) array
+        Rows that are non-negative and sum to 1 (within 0.01, so that printed, rounded weights
+        pass), or are all zero, as where there was nothing to see.
+
+    Returns
+    -------
+    (...) array
+        Bits, one number a row; 0 for a row of zeros, NaN for a row that holds NaN.
+
+    Raises
+    ------
+    ValueError
+        If a weight is negative or a row does not sum to 1: entropy is defined for
+        distributions only.
+
+    References
+    ----------
+    Shannon (1948).
+
+    Examples
+    --------
+    >>> print(entropy([[0.25, 0.25, 0.25, 0.25], [1.0, 0.0, 0.0, 0.0]]))
+    [2. 0.]
+    """
+    (weights,), dtype = _as_floats(weights=weights)
+    _require_last_axis("weights", weights)
+    total = weights.sum(axis=-1)
+    if (weights < 0).any():
+        raise ValueError(f"weights must not be negative; the least is {weights.min():.6g}")
+    if ((np.abs(total - 1) > 0.01) & (total != 0)).any():
+        worst = total.flat[np.nanargmax(np.abs(total - 1))]
+        raise ValueError(f"each row of weights must sum to 1; one sums to {worst:.6g}")
+    bits = weights * np.log2(np.where(weights > 0, weights, 1))
+    nan = np.isnan(weights).any(axis=-1)
+    return np.where(nan, np.nan, 0 - bits.sum(axis=-1)).astype(dtype, copy=False)[()]
+
+
+def softmax_jacobian(weights):
+    """Give the derivative of a softmax's weights by its scores, at given weights.
+
+    ``d a_i / d s_j = a_i (1[i = j] - a_j)``, that is ``diag(a) - a a^T``.
+
+    Parameters
+    ----------
+    weights : (..., n) array
+
+    Returns
+    -------
+    (..., n, n) array
+
+    Raises
+    ------
+    ValueError
+        If there is no last axis, or it is empty, or the entries are not real numbers.
+
+    Examples
+    --------
+    >>> print(softmax_jacobian([0.5, 0.5]))
+    [[ 0.25 -0.25]
+     [-0.25  0.25]]
+    """
+    (weights,), dtype = _as_floats(weights=weights)
+    _require_last_axis("weights", weights)
+    outer = weights[..., :, None] * weights[..., None, :]  # (..., n, 1) * (..., 1, n)
+    diagonal = weights[..., :, None] * np.eye(weights.shape[-1], dtype=weights.dtype)
+    return (diagonal - outer).astype(dtype, copy=False)
+
+
+# ------------------------------------------------------------------------------------ masks
+
+
+def causal_mask(L_q, L_k=None):
+    """Let each query see its own position and those before it.
+
+    The *last* query is aligned with the *last* key, as when the newest tokens are decoded
+    against a cache of older keys: query i sees keys ``j <= i + L_k - L_q``. With L_q > L_k
+    the first queries see nothing. (torch's ``is_causal=True`` aligns the first query with the
+    first key instead; the two agree where L_q = L_k.)
+
+    Parameters
+    ----------
+    L_q : int
+        Number of queries, at least 1.
+    L_k : int, optional
+        Number of keys, at least 1; by default as many as queries.
+
+    Returns
+    -------
+    (L_q, L_k) array of bool
+        True where query i may look at key j.
+
+    Raises
+    ------
+    ValueError
+        If a length is not a whole number of at least 1.
+
+    Examples
+    --------
+    >>> print(causal_mask(2, 4).astype(int))
+    [[1 1 1 0]
+     [1 1 1 1]]
+    """
+    L_q = _length("L_q", L_q)
+    L_k = L_q if L_k is None else _length("L_k", L_k)
+    return np.tri(L_q, L_k, k=L_k - L_q, dtype=bool)
+
+
+def key_padding_mask(lengths, L):
+    """Let every query see the real positions of a padded sequence, and no padding.
+
+    The mask does not depend on the query, so it is one vector a sequence. Give it an axis for
+    the queries before use: ``mask[:, None, :]`` for scores (B, L_q, L), and
+    ``mask[:, None, None, :]`` for scores (B, h, L_q, L).
+
+    Parameters
+    ----------
+    lengths : (...) array of int
+        Number of real positions of each sequence, 0 to L; the padding comes after them.
+    L : int
+        Length of the padded sequences.
+
+    Returns
+    -------
+    (..., L) array of bool
+        True where there is a real position.
+
+    Raises
+    ------
+    ValueError
+        If a length is not a whole number, is negative, or is larger than L.
+
+    Examples
+    --------
+    >>> print(key_padding_mask([3, 1], 4).astype(int))
+    [[1 1 1 0]
+     [1 0 0 0]]
+    """
+    L = _length("L", L)
+    lengths = np.asarray(lengths)
+    if lengths.dtype.kind not in "iu":
+        raise ValueError(f"lengths must be whole numbers; got {lengths!r}")
+    if ((lengths < 0) | (lengths > L)).any():
+        raise ValueError(f"lengths must lie between 0 and L = {L}; got {lengths.tolist()}")
+    return np.arange(L) < lengths[..., None]
+
+
+def additive_mask(mask):
+    """Write a boolean mask as numbers to add to scores: 0 to keep, -inf to hide.
+
+    Parameters
+    ----------
+    mask : array of bool
+        True where a query may look.
+
+    Returns
+    -------
+    array of float64, of the same shape
+
+    Raises
+    ------
+    ValueError
+        If the mask is not boolean.
+
+    Examples
+    --------
+    >>> print(additive_mask([True, False]))
+    [  0. -inf]
+    """
+    return np.where(_boolean(mask), 0.0, -np.inf)
+
+
+# -------------------------------------------------------------------------------- attention
+
+
+def scaled_dot_product_attention(Q, K, V, *, mask=None, causal=False, scale=None):
+    """Average values by how well their keys match each query.
+
+    ``softmax(Q K^T / sqrt(d_k)) V``, equation 1 of Vaswani et al. (2017).
+
+    Parameters
+    ----------
+    Q : (..., L_q, d_k) array
+    K : (..., L_k, d_k) array
+    V : (..., L_k, d_v) array
+        Leading dimensions broadcast. float32 stays float32, float16 is computed in float32
+        and returned as float16, integers become float64.
+    mask : array of bool, optional
+        Broadcastable to the scores, (..., L_q, L_k); True means *may look*.
+    causal : bool, default False
+        Also hide the future, as `causal_mask` does: the last query sees the last key.
+    scale : float, optional
+        What the scores are multiplied by; by default 1 / sqrt(d_k).
+
+    Returns
+    -------
+    output : (..., L_q, d_v) array
+    weights : (..., L_q, L_k) array
+        A query that may see nothing gets zero weights and a zero output. Whatever stands at a
+        position that no mask lets through, NaN included, changes nothing.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, a length or width is 0, the mask is not boolean, or the entries
+        are not real numbers; the message shows what came.
+
+    Examples
+    --------
+    >>> identity = np.eye(3)
+    >>> output, weights = scaled_dot_product_attention(identity, identity, identity, causal=True)
+    >>> print(weights.round(2))
+    [[1.   0.   0.  ]
+     [0.36 0.64 0.  ]
+     [0.26 0.26 0.47]]
+    """
+    (Q, K, V), dtype = _as_floats(Q=Q, K=K, V=V)
+    _require_matching(Q, K, V)
+    d_k = Q.shape[-1]
+    with np.errstate(invalid="ignore", over="ignore"):  # hidden positions may hold anything
+        # (..., L_q, d_k) @ (..., d_k, L_k) -> (..., L_q, L_k)
+        scores = Q @ np.swapaxes(K, -1, -2) * _scale(scale, d_k)
+        seen = _seen(mask, causal, scores.shape)
+        if seen is None:
+            weights = softmax(scores)
+            output = weights @ V  # (..., L_q, L_k) @ (..., L_k, d_v) -> (..., L_q, d_v)
+        else:
+            weights = softmax(np.where(seen, scores, -np.inf))
+            output = _average_of_seen(weights, V, seen)
+    return output.astype(dtype, copy=False), weights.astype(dtype, copy=False)
+
+
+def attention_gradients(Q, K, V, output_gradient, *, mask=None, causal=False, scale=None):
+    """Carry the gradient of a loss from attention's output back to Q, K and V.
+
+    With G the gradient by the output: by V it is ``A^T G``; by the weights ``G V^T``; by the
+    scores, through the softmax, ``A * (G V^T - rowsum(A * G V^T))``; by Q and K that times the
+    other one and the scale.
+
+    Parameters
+    ----------
+    Q, K, V, mask, causal, scale
+        As for `scaled_dot_product_attention`, with equal leading dimensions and finite entries.
+    output_gradient : (..., L_q, d_v) array
+        Derivative of the loss by each entry of the output.
+
+    Returns
+    -------
+    Q_gradient, K_gradient, V_gradient : arrays
+        Of the shapes of Q, K and V.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit or an entry is not finite.
+
+    Examples
+    --------
+    >>> Q = K = V = np.eye(2)
+    >>> print(attention_gradients(Q, K, V, np.ones((2, 2)))[2].round(3))
+    [[1. 1.]
+     [1. 1.]]
+    """
+    (Q, K, V, G), dtype = _as_floats(Q=Q, K=K, V=V, output_gradient=output_gradient)
+    output, A = scaled_dot_product_attention(Q, K, V, mask=mask, causal=causal, scale=scale)
+    if G.shape != output.shape or not Q.shape[:-2] == K.shape[:-2] == V.shape[:-2]:
+        raise ValueError(
+            "gradients need equal leading dimensions and one number an output; got "
+            f"Q {Q.shape}, K {K.shape}, V {V.shape}, output_gradient {G.shape}"
+        )
+    for name, array in (("Q", Q), ("K", K), ("V", V), ("output_gradient", G)):
+        if not np.isfinite(array).all():
+            raise ValueError(f"gradients need finite numbers; {name} holds NaN or infinity")
+    A_gradient = G @ np.swapaxes(V, -1, -2)  # (..., L_q, d_v) @ (..., d_v, L_k)
+    S_gradient = A * (A_gradient - (A * A_gradient).sum(axis=-1, keepdims=True))
+    S_gradient = S_gradient * _scale(scale, Q.shape[-1])
+    gradients = (S_gradient @ K, np.swapaxes(S_gradient, -1, -2) @ Q, np.swapaxes(A, -1, -2) @ G)
+    return tuple(gradient.astype(dtype, copy=False) for gradient in gradients)
+
+
+# ---------------------------------------------------------------------------------- helpers
+
+
+def _as_floats(**named):
+    """Return the arrays as one float dtype that is safe to compute in, and the dtype to return."""
+    arrays = {name: np.asarray(value) for name, value in named.items()}
+    for name, array in arrays.items():
+        if array.dtype.kind not in "biuf":
+            raise ValueError(f"{name} must hold real numbers; got dtype {array.dtype}")
+    floats = [a.dtype if a.dtype.kind == "f" else np.dtype(float) for a in arrays.values()]
+    dtype = np.result_type(*floats)
+    compute = np.result_type(dtype, np.float32)  # float16 would overflow past 65504
+    return [array.astype(compute, copy=False) for array in arrays.values()], dtype
+
+
+def _require_last_axis(name, array):
+    if array.ndim == 0 or array.shape[-1] == 0:
+        raise ValueError(f"{name} need a last axis with at least one entry; got {array.shape}")
+
+
+def _require_matching(Q, K, V):
+    """Check everything about three shapes that matmul would report in other words or not at all."""
+    shapes = f"got Q {Q.shape}, K {K.shape}, V {V.shape}"
+    if min(Q.ndim, K.ndim, V.ndim) < 2:
+        raise ValueError(f"Q, K and V need a row a position, so two axes at least; {shapes}")
+    if Q.shape[-1] != K.shape[-1]:
+        raise ValueError(f"queries and keys must have one width d_k; {shapes}")
+    if K.shape[-2] != V.shape[-2]:
+        raise ValueError(f"each key needs one value, so K and V one length L_k; {shapes}")
+    if 0 in Q.shape[-2:] + K.shape[-2:] + V.shape[-2:]:
+        raise ValueError(f"lengths and widths must be at least 1; {shapes}")
+    try:
+        np.broadcast_shapes(Q.shape[:-2], K.shape[:-2], V.shape[:-2])
+    except ValueError:
+        raise ValueError(f"leading dimensions do not broadcast; {shapes}") from None
+
+
+def _length(name, value):
+    try:
+        length = operator.index(value)
+    except TypeError:
+        length = 0
+    if length < 1:
+        raise ValueError(f"{name} must be a whole number of at least 1; got {value!r}")
+    return length
+
+
+def _scale(scale, d_k):
+    """Give the factor as a Python float: a numpy float64 would turn float32 scores to float64."""
+    if scale is None:
+        return 1 / math.sqrt(d_k)
+    try:
+        number = float(scale)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise ValueError(f"scale must be a finite number; got {scale!r}")
+    return number
+
+
+def _boolean(mask):
+    mask = np.asarray(mask)
+    if mask.dtype != bool:
+        raise ValueError(
+            f"a mask must be boolean, True where a query may look; got dtype {mask.dtype} "
+            "(from an additive mask of 0 and -inf, pass mask == 0)"
+        )
+    return mask
+
+
+def _seen(mask, causal, shape):
+    """Combine the masks into one that broadcasts to scores of this shape, or None."""
+    seen = causal_mask(*shape[-2:]) if causal else None
+    if mask is None:
+        return seen
+    mask = _boolean(mask)
+    try:
+        fits = np.broadcast_shapes(mask.shape, shape) == shape
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ValueError(f"a mask must broadcast to the scores {shape}; got {mask.shape}")
+    return mask if seen is None else mask & seen
+
+
+def _average_of_seen(weights, V, seen):
+    """Average the values so that a hidden one cannot spoil the result: 0 * NaN would be NaN."""
+    finite = np.isfinite(V)
+    if finite.all():
+        return weights @ V
+    output = weights @ np.where(finite, V, 0)
+    seen = np.broadcast_to(seen, weights.shape).astype(weights.dtype)
+
+    def sees(kind):
+        return seen @ kind.astype(weights.dtype) > 0
+
+    nan, up, down = sees(np.isnan(V)), sees(np.isposinf(V)), sees(np.isneginf(V))
+    output = np.where(up, np.inf, np.where(down, -np.inf, output))
+    return np.where(nan | (up & down), np.nan, output)
+
+
+if __name__ == "__main__":
+    # Only the door stands here: the command line uses the modules above this one, which a
+    # script started by its path does not find by itself.
+    import os
+    import sys
+
+    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    from worked_examples.command_line import main
+
+    sys.exit(main())

@@ -1,0 +1,6 @@
+"""Checks of the reader's own functions, one for each exercise of the book.
+
+Each is called with the function: ``check_weights(my_weights)``.
+"""
+
+from worked_examples.exercises.lookup import *  # noqa: F403

@@ -1,0 +1,40 @@
+"""The README keeps its word: its output is the command's, its links and targets exist."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text()
+LINKS = re.findall(r"\]\(([^)#]+)\)", README)
+
+
+def test_the_snippet_prints_what_it_says(tmp_path):
+    command, *printed = re.search(r"```console\n\$ (.*?)```", README, re.S).group(1).splitlines()
+    program, script, *flags = command.split()
+    assert program == "python"
+    done = subprocess.run(
+        [sys.executable, ROOT / script, *flags],
+        cwd=tmp_path, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.splitlines() == printed
+
+
+@pytest.mark.parametrize("link", [link for link in LINKS if "://" not in link])
+def test_a_link_leads_to_a_file(link):
+    assert (ROOT / link).exists()
+
+
+def test_every_chapter_is_listed():
+    listed = {link for link in LINKS if link.endswith(".ipynb")}
+    assert listed == {f"book/{path.name}" for path in (ROOT / "book").glob("*.ipynb")}
+
+
+def test_every_target_that_it_names_exists():
+    makefile = (ROOT / "Makefile").read_text()
+    for target in re.findall(r"make ([a-z]+)\b(?= )", README):
+        assert re.search(rf"^{target}:", makefile, re.M), target
+    assert re.search(r"^book:.*^test:", makefile, re.M | re.S)
