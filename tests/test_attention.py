@@ -11,14 +11,19 @@ from torch.nn import functional
 
 from worked_examples import attention
 from worked_examples.attention import (
+    AttentionParameters,
     additive_mask,
     attention_gradients,
     causal_mask,
     entropy,
     key_padding_mask,
+    merge_heads,
+    multi_head_attention,
+    multi_head_attention_by_loop,
     scaled_dot_product_attention,
     softmax,
     softmax_jacobian,
+    split_heads,
 )
 
 sizes = st.integers(1, 7)
@@ -281,7 +286,123 @@ def test_bad_input_is_named(call, shown):
 
 
 def test_everything_public_is_documented_with_an_example():
-    for name in attention.__all__:
+    functions = [name for name in attention.__all__ if name.islower()]
+    for name in functions:
         text = getattr(attention, name).__doc__
         assert "Raises" in text, name
         assert ">>>" in text, name
+
+
+# ------------------------------------------------------------------------------------ heads
+
+
+def drawn(d, d_context, heads_width, values_width, seed=0):
+    rng = np.random.default_rng(seed)
+    shapes = [(d, heads_width), (d_context, heads_width), (d_context, values_width),
+              (values_width, d), heads_width, heads_width, values_width, d]  # fmt: skip
+    return AttentionParameters(*(rng.normal(size=shape) for shape in shapes))
+
+
+def library_layer(parameters, h, dtype=torch.float64):
+    """Copy the parameters into torch's layer, whose in_proj stacks Q, K and V by rows."""
+    p = AttentionParameters(*(torch.tensor(a, dtype=dtype) for a in parameters))
+    d, d_context = p.W_Q.shape[0], p.W_K.shape[0]
+    layer = torch.nn.MultiheadAttention(
+        d, h, kdim=d_context, vdim=d_context, batch_first=True, dtype=dtype
+    )
+    with torch.no_grad():
+        if d == d_context:
+            layer.in_proj_weight.copy_(torch.cat([p.W_Q.T, p.W_K.T, p.W_V.T]))
+        else:
+            layer.q_proj_weight.copy_(p.W_Q.T)
+            layer.k_proj_weight.copy_(p.W_K.T)
+            layer.v_proj_weight.copy_(p.W_V.T)
+        layer.in_proj_bias.copy_(torch.cat([p.b_Q, p.b_K, p.b_V]))
+        layer.out_proj.weight.copy_(p.W_O.T)
+        layer.out_proj.bias.copy_(p.b_O)
+    return layer
+
+
+@pytest.mark.parametrize("h", [1, 2, 4, 16])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(
+    ("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 1e-5)], ids=["f64", "f32"]
+)
+def test_heads_agree_with_the_library(h, causal, dtype, tolerance):
+    parameters = AttentionParameters(*(a / 4 for a in drawn(16, 16, 16, 16)))
+    X = np.random.default_rng(1).normal(size=(2, 5, 16))
+    layer = library_layer(parameters, h, dtype)
+    x = torch.tensor(X, dtype=dtype)
+    hidden = ~torch.from_numpy(causal_mask(5)) if causal else None  # True hides, there
+    with torch.no_grad():
+        theirs, A = layer(x, x, x, attn_mask=hidden, average_attn_weights=False)
+    narrow = AttentionParameters(*(a.astype(x.numpy().dtype) for a in parameters))
+    output, weights = multi_head_attention(x.numpy(), narrow, h, causal=causal)
+    np.testing.assert_allclose(output, theirs.numpy(), rtol=0, atol=tolerance)
+    np.testing.assert_allclose(weights, A.numpy(), rtol=0, atol=tolerance)
+    assert output.dtype == weights.dtype == x.numpy().dtype
+
+
+def test_cross_attention_with_padding_agrees_with_the_library():
+    parameters = AttentionParameters(*(a / 3 for a in drawn(8, 6, 8, 8)))
+    rng = np.random.default_rng(2)
+    X, context = rng.normal(size=(3, 4, 8)), rng.normal(size=(3, 7, 6))
+    real = key_padding_mask([7, 2, 5], 7)
+    x, c = torch.from_numpy(X), torch.from_numpy(context)
+    with torch.no_grad():
+        theirs, _ = library_layer(parameters, 2)(x, c, c, key_padding_mask=~torch.from_numpy(real))
+    output, weights = multi_head_attention(
+        X, parameters, 2, context=context, mask=real[:, None, None, :]
+    )
+    np.testing.assert_allclose(output, theirs.numpy(), rtol=0, atol=1e-12)
+    assert weights.shape == (3, 2, 4, 7)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    batches, st.integers(1, 5), st.integers(1, 6), sizes, sizes, sizes, st.booleans(), st.booleans()
+)
+def test_heads_equal_their_loop(batch, h, width, L_q, L_k, d, causal, cross):
+    rng = np.random.default_rng(L_q + 7 * L_k)
+    parameters = drawn(d, d + 1 if cross else d, h * width, 2 * h)
+    X = rng.normal(size=(*batch, L_q, d))
+    context = rng.normal(size=(*batch, L_k, d + 1)) if cross else None
+    options = {"context": context, "causal": causal}
+    batched = multi_head_attention(X, parameters, h, **options)
+    looped = multi_head_attention_by_loop(X, parameters, h, **options)
+    for one, other in zip(batched, looped, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
+
+
+def test_splitting_and_merging_are_inverse():
+    X = np.arange(24).reshape(2, 3, 4)
+    assert split_heads(X, 2).shape == (2, 2, 3, 2)
+    np.testing.assert_array_equal(split_heads(X, 2)[:, 1], X[..., 2:])
+    np.testing.assert_array_equal(merge_heads(split_heads(X, 2)), X)
+    assert np.shares_memory(split_heads(X, 2), X)
+
+
+SQUARE = AttentionParameters(*[np.eye(4)] * 4)
+
+
+@pytest.mark.parametrize(
+    ("call", "shown"),
+    [
+        (lambda: split_heads(np.ones((3, 10)), 4), "10 and 4"),
+        (lambda: split_heads(np.ones((3, 4)), 0), "got 0"),
+        (lambda: split_heads(np.ones((3, 4)), 1.5), "got 1.5"),
+        (lambda: split_heads(np.ones(4), 2), r"\(4,\)"),
+        (lambda: merge_heads(np.ones((3, 4))), r"\(3, 4\)"),
+        (lambda: multi_head_attention(np.ones((3, 5)), SQUARE, 2), r"X \(3, 5\).*W_Q \(4, 4\)"),
+        (lambda: multi_head_attention(np.ones((3, 4)), SQUARE, 3), "4 and 3"),
+        (lambda: multi_head_attention_by_loop(np.ones((3, 4)), SQUARE, 0), "got 0"),
+        (lambda: multi_head_attention(np.ones(4), SQUARE, 2), r"X \(4,\)"),
+        (
+            lambda: multi_head_attention(np.ones((3, 4)), SQUARE._replace(W_O=np.ones((5, 4))), 2),
+            r"W_O \(5, 4\)",
+        ),
+    ],
+)
+def test_heads_that_do_not_fit_are_named(call, shown):
+    with pytest.raises(ValueError, match=shown):
+        call()

@@ -4,7 +4,7 @@ Modules stand in floors, and a module imports only from the floors below its own
 
 ground
     :mod:`~worked_examples.attention`: softmax, entropy, masks, scaled dot-product
-    attention and its gradients, in numpy alone; `claims`, which ties prose to cells.
+    attention, its gradients and its heads, in numpy alone; `claims`, which ties prose to cells.
 first
     One module a topic with the worked numbers of its chapter: `lookup`, `scaling`, `masking`;
     `leak` trains with torch.

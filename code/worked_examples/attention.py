@@ -10,6 +10,8 @@ d_v      width of a value
 Q        queries, (..., L_q, d_k)
 K        keys, (..., L_k, d_k)
 V        values, (..., L_k, d_v)
+X        what the positions hold, (..., L, d)
+h        number of heads, each of width d_k = d / h
 S        scores, (..., L_q, L_k): how well query i and key j agree, any real number
 A        weights, (..., L_q, L_k): rows are non-negative and sum to 1
 ...      any leading dimensions, as batch B and heads h: (B, h, L, d_k)
@@ -22,18 +24,24 @@ In a mask, True means *may look*. Run as a script, this file prints the book's t
 
 import math
 import operator
+from typing import NamedTuple
 
 import numpy as np
 
 __all__ = [
+    "AttentionParameters",
     "additive_mask",
     "attention_gradients",
     "causal_mask",
     "entropy",
     "key_padding_mask",
+    "merge_heads",
+    "multi_head_attention",
+    "multi_head_attention_by_loop",
     "scaled_dot_product_attention",
     "softmax",
     "softmax_jacobian",
+    "split_heads",
 ]
 
 
@@ -371,7 +379,193 @@ def attention_gradients(Q, K, V, output_gradient, *, mask=None, causal=False, sc
     return tuple(gradient.astype(dtype, copy=False) for gradient in gradients)
 
 
+# ------------------------------------------------------------------------------------ heads
+
+
+class AttentionParameters(NamedTuple):
+    """What an attention layer learns; the biases may be left out.
+
+    Attributes
+    ----------
+    W_Q : (d, h d_k) array
+    W_K : (d_context, h d_k) array
+    W_V : (d_context, h d_v) array
+    W_O : (h d_v, d) array
+        Columns of W_Q, W_K and W_V, and rows of W_O, belong to head 0 first, then to head 1 ...
+    b_Q, b_K, b_V, b_O : (h d_k,), (h d_k,), (h d_v,), (d,) arrays, or 0
+    """
+
+    W_Q: np.ndarray
+    W_K: np.ndarray
+    W_V: np.ndarray
+    W_O: np.ndarray
+    b_Q: np.ndarray | float = 0
+    b_K: np.ndarray | float = 0
+    b_V: np.ndarray | float = 0
+    b_O: np.ndarray | float = 0
+
+
+def split_heads(X, h):
+    """Cut the columns into h equal parts and give each head its own leading dimension.
+
+    Parameters
+    ----------
+    X : (..., L, d) array
+    h : int
+        Number of heads; d must be a multiple of it.
+
+    Returns
+    -------
+    (..., h, L, d / h) array
+        Head i holds columns i d/h to (i+1) d/h. A view where numpy can give one: nothing is
+        computed.
+
+    Raises
+    ------
+    ValueError
+        If h is not a whole number of at least 1, or does not divide d.
+
+    Examples
+    --------
+    >>> print(split_heads(np.array([[1, 2, 3, 4]]), 2))
+    [[[1 2]]
+    <BLANKLINE>
+     [[3 4]]]
+    """
+    X, h = np.asarray(X), _length("the number of heads", h)
+    if X.ndim < 2:
+        raise ValueError(f"heads need rows and columns to split; got shape {X.shape}")
+    *batch, L, d = X.shape
+    if d % h:
+        raise ValueError(f"the width must be a multiple of the number of heads; got {d} and {h}")
+    return np.swapaxes(
+        X.reshape(*batch, L, h, d // h), -2, -3
+    )  # (..., L, h, d/h) -> (..., h, L, d/h)
+
+
+def merge_heads(X):
+    """Undo `split_heads`: put the heads' columns side by side again.
+
+    Parameters
+    ----------
+    X : (..., h, L, d_v) array
+
+    Returns
+    -------
+    (..., L, h d_v) array
+
+    Raises
+    ------
+    ValueError
+        If there is no head's dimension.
+
+    Examples
+    --------
+    >>> print(merge_heads([[[1, 2]], [[3, 4]]]))
+    [[1 2 3 4]]
+    """
+    X = np.asarray(X)
+    if X.ndim < 3:
+        raise ValueError(f"merging needs heads, rows and columns; got shape {X.shape}")
+    *batch, h, L, d_v = X.shape
+    return np.swapaxes(X, -2, -3).reshape(*batch, L, h * d_v)  # (..., L, h, d_v) -> (..., L, h d_v)
+
+
+def multi_head_attention(X, parameters, h, *, context=None, mask=None, causal=False):
+    """Let h heads attend side by side, and mix what they return.
+
+    ``concat(head_0 ... head_h-1) W^O`` with ``head_i = Attention(X W_i^Q, C W_i^K, C W_i^V)``
+    (Vaswani et al. 2017, section 3.2.2), all heads in one product.
+
+    Parameters
+    ----------
+    X : (..., L_q, d) array
+        What asks.
+    parameters : AttentionParameters
+    h : int
+        Number of heads.
+    context : (..., L_k, d_context) array, optional
+        What is asked, in cross-attention; by default X itself, which is self-attention.
+    mask, causal
+        As in `scaled_dot_product_attention`, for scores of shape (..., h, L_q, L_k).
+
+    Returns
+    -------
+    output : (..., L_q, d) array
+    weights : (..., h, L_q, L_k) array
+
+    Raises
+    ------
+    ValueError
+        If the widths do not fit each other or the number of heads; the message shows them.
+
+    Examples
+    --------
+    >>> identity = np.eye(4)
+    >>> output, weights = multi_head_attention(identity, AttentionParameters(*[identity] * 4), 2)
+    >>> output.shape, weights.shape
+    ((4, 4), (2, 4, 4))
+    """
+    Q, K, V, W_O, b_O, dtype = _projected(X, parameters, context)
+    heads, weights = scaled_dot_product_attention(
+        split_heads(Q, h), split_heads(K, h), split_heads(V, h), mask=mask, causal=causal
+    )
+    output = merge_heads(heads) @ W_O + b_O  # (..., L_q, h d_v) @ (h d_v, d) -> (..., L_q, d)
+    return output.astype(dtype, copy=False), weights.astype(dtype, copy=False)
+
+
+def multi_head_attention_by_loop(X, parameters, h, *, context=None, mask=None, causal=False):
+    """Compute `multi_head_attention` one head at a time, as its formula is written.
+
+    Parameters, results and errors are the same; a mask that differs from head to head is not
+    taken.
+
+    Raises
+    ------
+    ValueError
+        As `multi_head_attention`.
+
+    Examples
+    --------
+    >>> identity = np.eye(4)
+    >>> parameters = AttentionParameters(*[identity] * 4)
+    >>> one = multi_head_attention(identity, parameters, 2, causal=True)[0]
+    >>> two = multi_head_attention_by_loop(identity, parameters, 2, causal=True)[0]
+    >>> bool(np.allclose(one, two))
+    True
+    """
+    Q, K, V, W_O, b_O, dtype = _projected(X, parameters, context)
+    heads, weights = [], []
+    for i in range(_length("the number of heads", h)):
+        parts = [split_heads(matrix, h)[..., i, :, :] for matrix in (Q, K, V)]
+        output, A = scaled_dot_product_attention(*parts, mask=mask, causal=causal)
+        heads.append(output)
+        weights.append(A)
+    output = np.concatenate(heads, axis=-1) @ W_O + b_O
+    return output.astype(dtype, copy=False), np.stack(weights, axis=-3).astype(dtype, copy=False)
+
+
 # ---------------------------------------------------------------------------------- helpers
+
+
+def _projected(X, parameters, context):
+    """Make Q, K and V from the rows, and check that the widths fit before matmul complains."""
+    names = ["X", "context", *parameters._fields]
+    arrays = [X, X if context is None else context, *parameters]
+    floats, dtype = _as_floats(**dict(zip(names, arrays, strict=True)))
+    X, context, W_Q, W_K, W_V, W_O, b_Q, b_K, b_V, b_O = floats
+    shapes = ", ".join(f"{n} {a.shape}" for n, a in zip(names[:6], floats[:6], strict=True))
+    if min(X.ndim, context.ndim) < 2 or any(W.ndim != 2 for W in (W_Q, W_K, W_V, W_O)):
+        raise ValueError(f"rows of X and matrices of two axes are needed; got {shapes}")
+    fits = (
+        X.shape[-1] == W_Q.shape[0]
+        and context.shape[-1] == W_K.shape[0] == W_V.shape[0]
+        and W_Q.shape[1] == W_K.shape[1]
+        and W_V.shape[1] == W_O.shape[0]
+    )
+    if not fits:
+        raise ValueError(f"widths do not fit each other; got {shapes}")
+    return X @ W_Q + b_Q, context @ W_K + b_K, context @ W_V + b_V, W_O, b_O, dtype
 
 
 def _as_floats(**named):
