@@ -1,9 +1,11 @@
 """Every explorer of the book, by name: each a view and its controls."""
 
-from worked_examples import lookup
-from worked_examples.controls import Choice, Slider
+from worked_examples import lookup, masking, scaling
+from worked_examples.controls import Choice, Slider, Steps, Switch
 from worked_examples.explorer import Explorer
 from worked_examples.views import lookup as lookup_views
+from worked_examples.views import masking as masking_views
+from worked_examples.views import scaling as scaling_views
 
 # -------------------------------------------------------------------- queries, keys, values
 
@@ -41,6 +43,36 @@ SELECT = Explorer(
     ],
 )
 
+# ------------------------------------------------------------------- why sqrt(d_k)
+
+SCALING = Explorer(
+    "scaling",
+    "How large do scores get, and how decided is the softmax?",
+    scaling_views.divisor,
+    [
+        Steps("d_k", "width d_k", tuple(2**i for i in range(13)), 64),
+        Slider("keys", "number of keys", 1, 100, 1, scaling.KEYS),
+        Switch("divide", "divide the scores by sqrt(d_k)", False),
+    ],
+)
+
+# ------------------------------------------------------------------------- the causal mask
+
+MASKING = Explorer(
+    "masking",
+    "Four scores behind a mask: where does the weight go?",
+    masking_views.orderings,
+    [
+        *(
+            Slider(f"score_{j}", f"key {j}", -10.0, 10.0, 0.1, score, group="score of")
+            for j, score in enumerate(masking.SCORES)
+        ),
+        Choice("order", "ordering", tuple(masking.ORDERINGS), "mask first", group="mask"),
+        Slider("padded", "padded positions", 0, len(masking.SCORES), 1, 0, group="mask"),
+        Choice("side", "padding", ("at the end", "at the start"), "at the end", group="mask"),
+    ],
+)
+
 # ------------------------------------------------------------------------------------- all
 
-ALL = {explorer.name: explorer for explorer in (ONE_QUERY, SELECT)}
+ALL = {explorer.name: explorer for explorer in (ONE_QUERY, SELECT, SCALING, MASKING)}

@@ -3,7 +3,7 @@
 import math
 
 import numpy as np
-from matplotlib.patches import Rectangle
+from matplotlib.colors import ListedColormap
 
 from worked_examples.figures.style import BLUE, GREY, RED, new_figure
 
@@ -45,12 +45,12 @@ def masks(panels, *, wrong=None, columns=3, rows="query", entries="key"):
 
 
 def _grid(axis, mask, wrong):
-    mask = np.asarray(mask, dtype=bool)
-    for (i, j), filled in np.ndenumerate(mask):
-        bad = wrong is not None and wrong[i, j]
-        face = RED if bad else BLUE if filled else "white"
-        axis.add_patch(Rectangle((j, i), 1, 1, facecolor=face, edgecolor=GREY, linewidth=0.6))
-    L_q, L_k = mask.shape
+    kinds = np.asarray(mask).astype(int)  # 0 empty, 1 filled, 2 wrong
+    if wrong is not None:
+        kinds[np.asarray(wrong)] = 2
+    colors = ListedColormap(["white", BLUE, RED])
+    axis.pcolormesh(kinds, cmap=colors, vmin=0, vmax=2, edgecolors=GREY, linewidth=0.6)
+    L_q, L_k = kinds.shape
     axis.set(xlim=(0, L_k), ylim=(L_q, 0), aspect="equal")
     for kind, count in (("x", L_k), ("y", L_q)):
         numbers = range(0, count, math.ceil(count / 6))
@@ -76,7 +76,8 @@ def row_sums(tables):
     figure, axes = new_figure(5.0, 1.1 + 0.36 * min(L, 20), len(tables), squeeze=False, sharey=True)
     for axis, (title, table) in zip(axes.flat, tables.items(), strict=True):
         for i, row in enumerate(table):
-            _weights_bar(axis, i, [value for name, value in row.items() if name.startswith("key")])
+            weights = [value for name, value in row.items() if name.startswith("key")]
+            _weights_bar(axis, i, weights if L <= 12 else [sum(weights)])
             if L <= 12:
                 axis.text(1.04, i, f"{row['sum']:.4f}", va="center", fontsize=10)
         axis.set(xlim=(0, 1.38 if L <= 12 else 1), ylim=(L - 0.5, -0.5), xticks=(0, 0.5, 1))
@@ -93,10 +94,12 @@ def row_sums(tables):
 def _weights_bar(axis, i, weights):
     start = 0.0
     for weight in weights:
-        axis.barh(i, weight, left=start, height=0.72, color=BLUE, edgecolor="white", linewidth=1)
+        if weight > 0:
+            axis.barh(i, weight, left=start, height=0.72, color=BLUE, edgecolor="white")
         start += weight
-    axis.barh(i, max(1 - start, 0.0), left=start, height=0.72, color="none", edgecolor=RED,
-              linestyle="--", linewidth=1.2 if start < 0.9999 else 0)  # fmt: skip
+    if start < 0.9999:
+        axis.barh(i, 1 - start, left=start, height=0.72, color="none", edgecolor=RED,
+                  linestyle="--", linewidth=1.2)  # fmt: skip
 
 
 def loss_curves(runs, *, entropy, guess):
@@ -140,6 +143,4 @@ def loss_curves(runs, *, entropy, guess):
 
 
 def _note(axis, text, at, offset, color, **options):
-    axis.annotate(
-        text, at, offset, textcoords="offset points", color=color, fontsize=10, **options
-    )
+    axis.annotate(text, at, offset, textcoords="offset points", color=color, fontsize=10, **options)

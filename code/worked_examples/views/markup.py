@@ -103,15 +103,36 @@ def bars(labels, values, title, *, largest=1.0, color=BLUE):
     return svg(left + span + 66, row * len(labels), "".join(marks), title)
 
 
-def columns(heights, low, high, title, *, axis="", color=BLUE):
-    """Draw a histogram: one column a height, over an axis from `low` to `high`."""
+def columns(heights, low, high, title, *, axis="", color=BLUE, tallest=None):
+    """Draw a histogram: one column a height, over an axis from `low` to `high`.
+
+    Parameters
+    ----------
+    heights : sequence of float
+    low, high : float or str
+        What stands at the axis's ends.
+    title : str
+        Says the picture in words.
+    axis : str, optional
+        What the axis measures.
+    color : str or sequence of str
+        One for all columns, or one each.
+    tallest : float, optional
+        The height that fills the picture; by default the largest one, and 1 at least.
+
+    Returns
+    -------
+    str
+        SVG.
+    """
     width, height, base = 340, 150, 120
-    tallest = max([*heights, 1])
+    tallest = max([*heights, 1]) if tallest is None else tallest
     step = width / max(len(heights), 1)
+    colors = [color] * len(heights) if isinstance(color, str) else color
     marks = [
         f'<rect x="{i * step + 0.5:.1f}" y="{base - 110 * h / tallest:.1f}" '
-        f'width="{max(step - 1, 0.5):.1f}" height="{110 * h / tallest:.1f}" fill="{color}"/>'
-        for i, h in enumerate(heights)
+        f'width="{max(step - 1, 0.5):.1f}" height="{110 * h / tallest:.1f}" fill="{fill}"/>'
+        for i, (h, fill) in enumerate(zip(heights, colors, strict=True))
     ]
     marks.append(
         f'<line x1="0" y1="{base}" x2="{width}" y2="{base}" stroke="currentColor"/>'

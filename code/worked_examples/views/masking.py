@@ -37,7 +37,7 @@ def orderings(*, order, padded, side, **scores):
     A = ORDERINGS[order](S, seen)
     wasted = np.where(seen, 0.0, A)
     names = [f"row {i}" for i in range(L)]
-    keys = [f"key {j}" if real[j] else "padding" for j in range(L)]
+    keys = [f"key {j}" if real[j] else f"pad {j}" for j in range(L)]
     rows = [
         (name, int(sees.sum()), row.sum() - lost.sum(), lost.sum(), row.sum())
         for name, sees, row, lost in zip(names, seen, A, wasted, strict=True)
@@ -53,7 +53,9 @@ def _verdict(A, seen, wasted):
     sees = seen.any(axis=-1)
     empty = int((~sees).sum())
     if (wasted > 0).any():
-        text = "Red: weight on positions that should be hidden. A score of 0 is a score like others."
+        text = (
+            "Red: weight on positions that should be hidden. A score of 0 is a score like others."
+        )
     elif (A.sum(axis=-1)[sees] < 1 - 1e-9).any():
         text = "Weight is thrown away: what is left of a row is no distribution."
     else:

@@ -1,0 +1,69 @@
+# Everything that the book needs is made from here; `make` alone lists the targets.
+
+PORT ?= 8000
+PAGE := _build/html/index.html
+BIN := .venv/bin
+# A number in the text that disagrees with its cell fails the build and the tests; a reader at
+# work in a notebook gets a line that says so instead.
+export WORKED_EXAMPLES_STRICT := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help book serve test lint bench repository clean
+
+help:  ## this list
+	@sed -n 's/^\([a-z]*\):.*  ## /\1\t/p' $(MAKEFILE_LIST) | while IFS='	' read -r name text; do \
+	  printf '  make %-11s %s\n' "$$name" "$$text"; done
+
+book: .venv/book-ready  ## build the site in _build/html; the first time this makes .venv as well
+	@echo "Building the book; chapters whose code has changed are executed."
+	@$(BIN)/jupyter-book build . --quiet -W --keep-going
+	@echo "The first page: $(CURDIR)/$(PAGE)"
+
+serve: book  ## build, and serve the site on this machine (PORT=8000)
+	@$(BIN)/python tools/serve.py --port $(PORT)
+
+test: .venv/test-ready book  ## build, and run every test: code, chapters, site
+	@$(BIN)/python tools/browser.py
+	@$(BIN)/python -m pytest -n 2 --dist worksteal
+
+lint: .venv/test-ready  ## check the style of the code and of the chapters' cells
+	@$(BIN)/ruff check .
+
+bench: .venv/book-ready  ## measure the explorers and the command line
+	@$(BIN)/python -m benchmarks
+
+repository: .venv/made  ## say where the book is published: make repository URL=https://... [BRANCH=main]
+ifeq ($(origin URL),undefined)
+	@echo "make repository needs an address: make repository URL=https://github.com/OWNER/NAME" >&2; exit 2
+else
+	@$(BIN)/python tools/repository.py set "$(URL)" $(if $(BRANCH),--branch "$(BRANCH)")
+endif
+
+clean:  ## delete what was built, and keep .venv
+	rm -rf _build
+
+# --- set-up -------------------------------------------------------------------------------------
+
+# The first Python on PATH from 3.11 to 3.13 that can make virtual environments; PYTHON=... names
+# another. A recipe and no $(shell): only the one who has no .venv yet needs to have it.
+.venv/made:
+	@for python in $(or $(PYTHON),python3 python3.13 python3.12 python3.11 python); do \
+	  if "$$python" -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' \
+	      2>/dev/null; then \
+	    echo "Making .venv with $$("$$python" --version)."; \
+	    "$$python" -m venv .venv && touch $@; exit $$?; \
+	  fi; \
+	done; \
+	echo "The book needs Python 3.11, 3.12 or 3.13 with its venv module (Debian: apt install python3-venv), and found none$(if $(PYTHON), at $(PYTHON)); PYTHON=/path/to/python names one." >&2; \
+	exit 1
+
+.venv/book-ready: requirements.txt pyproject.toml | .venv/made
+	@echo "Installing what requirements.txt pins (the first time: some minutes)."
+	@$(BIN)/python -m pip install --disable-pip-version-check -r requirements.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+.venv/test-ready: requirements-test.txt .venv/book-ready
+	@echo "Installing what the tests need."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt -r requirements-test.txt
+	@touch $@

@@ -1,0 +1,14 @@
+"""What this book asks of Sphinx beyond `_config.yml`, one module a concern."""
+
+from sphinx_ext import cache, citations, maths, pages, progress, rebuild, repository, widgets
+
+CONCERNS = (cache, citations, maths, pages, progress, rebuild, repository, widgets)
+
+
+def setup(app):
+    """Register every concern with Sphinx."""
+    # Jupyter Book sets this for sphinx_comments, which this book leaves out.
+    app.add_config_value("comments_config", {}, "html")
+    for concern in CONCERNS:
+        concern.setup(app)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

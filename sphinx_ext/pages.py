@@ -1,0 +1,89 @@
+"""Mend the theme's HTML: accessibility, order of loading, a description for each page."""
+
+import html
+import re
+
+from docutils import nodes
+
+# Inline scripts that follow it set its fields, so it alone must run at once.
+NOT_DEFERRED = "documentation_options.js"
+DESCRIPTION_LENGTH = 160
+
+
+def defer_scripts(page):
+    """Let the page's text appear before its scripts run.
+
+    >>> defer_scripts('<script src="a.js"></script><script>let a = 1;</script>')
+    '<script defer src="a.js"></script><script>let a = 1;</script>'
+    """
+
+    def add(match):
+        tag = match.group()
+        waits = re.search(r"\s(defer|async)\b", tag) or NOT_DEFERRED in tag
+        return tag if waits else tag.replace("<script", "<script defer", 1)
+
+    return re.sub(r"<script\b[^>]*\bsrc=[^>]*>", add, page)
+
+
+# What axe finds in the theme's and the tools' HTML, and what ought to stand there.
+MENDED = (
+    # pandas gives the name of an index a row of its own, empty but for that name.
+    (
+        re.compile(
+            r"<th></th>(?P<names>(?:\s*<th>[^<]*</th>)+\s*</tr>)"
+            r"\s*<tr[^>]*>\s*<th>(?P<index>[^<]+)</th>(?:\s*<th></th>)+\s*</tr>"
+        ),
+        r"<th>\g<index></th>\g<names>",
+    ),
+    # The corner of a table is a heading without a word, from pandas and from Markdown.
+    (re.compile(r"<th\b[^>]*>(?:\s|<p></p>)*</th>"), "<td></td>"),
+    # The role of an entry is for use inside a role that docutils does not set around it.
+    (re.compile(r'role="doc-biblioentry"'), 'role="listitem"'),
+    # Without a role the title and the search stand outside every landmark.
+    (
+        re.compile(r'<div id="pst-primary-sidebar"'),
+        '<div id="pst-primary-sidebar" role="region" aria-label="The book"',
+    ),
+)
+
+
+def mend(page):
+    """Return a finished page with its accessibility mended and its scripts deferred."""
+    for found, better in MENDED:
+        page = found.sub(better, page)
+    return defer_scripts(page)
+
+
+def wrap_templates(app):
+    """Mend each page where the templates have made it: later ones change nothing more."""
+    if app.builder.format != "html":
+        return
+    render = app.builder.templates.render
+    app.builder.templates.render = lambda *args: mend(render(*args))
+
+
+def first_paragraph(doctree, length=DESCRIPTION_LENGTH):
+    """Return the opening words of a page, cut at a word."""
+    for paragraph in doctree.findall(nodes.paragraph):
+        text = " ".join(paragraph.astext().split())
+        if len(text) > length:
+            text = text[: length - 1].rsplit(" ", 1)[0] + "…"
+        return text
+    return ""
+
+
+def describe(app, pagename, templatename, context, doctree):
+    """Give a page that declares no description its own first words."""
+    metatags = context.get("metatags", "")
+    if 'name="description"' in metatags:
+        return
+    words = first_paragraph(doctree) if doctree is not None else ""
+    words = words or f"{context.get('title', '')}: {app.config.html_title}".strip(": ")
+    tag = f'<meta name="description" content="{html.escape(words)}" />'
+    context["metatags"] = f"{metatags}\n  {tag}"
+
+
+def setup(app):
+    """Register the hooks."""
+    app.connect("builder-inited", wrap_templates)
+    app.connect("html-page-context", describe)

@@ -1,0 +1,37 @@
+"""What several test files share: the built site, a server for it, a browser."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+SITE = ROOT / "_build" / "html"
+# Pages and notebooks are looked up from here, wherever pytest was started.
+sys.path.insert(0, str(ROOT))
+# As in the build: a number in the text that disagrees with its cell is a failure.
+os.environ.setdefault("WORKED_EXAMPLES_STRICT", "1")
+
+from tools.browser import launched  # noqa: E402
+from tools.serve import served  # noqa: E402
+
+
+def built_pages():
+    """Name every page of the built site, by glob."""
+    pages = (path.relative_to(SITE) for path in SITE.rglob("*.html"))
+    return sorted(page.as_posix() for page in pages if page.parts[0] != "_static")
+
+
+@pytest.fixture(scope="session")
+def site():
+    """Give the address of the built site, served on this machine alone."""
+    assert (SITE / "index.html").is_file(), "no built site: run `make book` first"
+    with served(SITE) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def browser():
+    with launched() as browser:
+        yield browser

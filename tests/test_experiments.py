@@ -1,0 +1,112 @@
+"""Experimenting stays free: a reader changes an input that a chapter invites to change.
+
+Each case replaces one `name = ...` of a chapter and runs all of it as a reader does, with
+WORKED_EXAMPLES_STRICT unset. Nothing may raise, and where a number of the prose is no longer the
+reader's, one quiet line says so.
+"""
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from chapter_runner import code_cells, run_cells, with_inputs
+
+ROOT = Path(__file__).resolve().parents[1]
+BOOK_PRINTED = re.compile(r"[Tt]he book printed .+ yours is ")
+
+
+class Experiment(NamedTuple):
+    """What a reader changes in which chapter, and whether a number of the prose changes."""
+
+    chapter: str  # a glob in book/ that one notebook matches
+    what: str
+    inputs: dict  # {name: the new right side of its assignment}
+    changes_a_number: bool = True
+
+
+LOOKUP, SCALING, MASK = "02_*.ipynb", "03_*.ipynb", "04_*.ipynb"
+ONE_KEY = "{'is': [0.4, 0.5, 0.6]}"
+HUNDRED_KEYS = "{f'word {i}': [i / 50, 1 - i / 50, 0.5] for i in range(100)}"
+WIDE_KEYS = "{f'word {i}': np.cos(np.arange(4096) * i) for i in range(5)}"
+TWO_WAYS = "{'a': [1, 0, 0], 'b': [-1, 0, 0], 'c': [0, 0, 0]}"
+
+EXPERIMENTS = [
+    Experiment(LOOKUP, "query", {"query": "np.array([5.0, -2.0, 0.0])"}),
+    Experiment(LOOKUP, "zero query", {"query": "np.array([0, 0, 0])"}),
+    Experiment(LOOKUP, "long query", {"query": "np.array([1e4, 0, -1e4])"}),
+    Experiment(LOOKUP, "one key", {"keys": ONE_KEY}),
+    Experiment(LOOKUP, "100 keys", {"keys": HUNDRED_KEYS}),
+    Experiment(LOOKUP, "opposite keys and zero", {"keys": TWO_WAYS}),
+    Experiment(LOOKUP, "d_k 4096", {"keys": WIDE_KEYS, "query": "np.ones(4096)"}),
+    Experiment(LOOKUP, "d_k 1", {"keys": "{'a': [1], 'b': [2]}", "query": "np.array([3])"}),
+    Experiment(LOOKUP, "one word", {"words": ONE_KEY}),
+    Experiment(LOOKUP, "100 words", {"words": HUNDRED_KEYS}),
+    Experiment(LOOKUP, "one question", {"asked": "{'one thing': (0, 10, 0)}"}),
+    Experiment(LOOKUP, "all sizes 1", {"L, d, d_k, d_v": "1, 1, 1, 1"}, False),
+    Experiment(LOOKUP, "L 64, d_k 4096", {"L, d, d_k, d_v": "64, 8, 4096, 3"}, False),
+    Experiment(SCALING, "d_k 1", {"d_k": "1"}),
+    Experiment(SCALING, "d_k 4096", {"d_k": "4096"}),
+    Experiment(SCALING, "one key", {"keys": "1"}),
+    Experiment(SCALING, "two keys", {"keys": "2"}),
+    Experiment(SCALING, "100 keys", {"keys": "100"}),
+    Experiment(SCALING, "one width", {"widths": "(64,)"}),
+    Experiment(SCALING, "widths from 1 to 4096", {"widths": "(4096, 1, 2)"}),
+    Experiment(SCALING, "three scores", {"s": "np.array([1.0, -2.0, 0.5])"}),
+    Experiment(MASK, "one position", {"scores": "np.array([0.3])"}),
+    Experiment(MASK, "64 positions", {"scores": "np.linspace(-3, 3, 64)"}),
+    Experiment(MASK, "whole numbers", {"scores": "np.array([3, 0, -2, 1])"}),
+    Experiment(MASK, "L 1", {"L, d": "1, 8"}),
+    Experiment(MASK, "L 64, d 1", {"L, d": "64, 1"}),
+    Experiment(MASK, "no padding", {"lengths": "[3, 3, 3]"}),
+    Experiment(MASK, "one sequence", {"lengths": "[1]"}),
+    Experiment(MASK, "64 positions of padding", {"lengths": "[1, 64, 7, 0]"}),
+    Experiment(MASK, "nothing cached", {"cached, new": "0, 3"}),
+    Experiment(MASK, "one new token", {"cached, new": "63, 1"}),
+    Experiment(MASK, "one seed", {"seeds": "(5,)"}),
+]
+
+
+def name(case):
+    return f"{case.chapter.split('_')[0]} {case.what}"
+
+
+@pytest.mark.parametrize("case", EXPERIMENTS, ids=name)
+def test_a_reader_may_change_it(case):
+    chapters = list(ROOT.glob(f"book/{case.chapter}"))
+    assert len(chapters) == 1, f"{case.chapter} names {len(chapters)} chapters"
+    cells = with_inputs(code_cells(chapters[0]), case.inputs)
+    results = run_cells(cells, chapters[0].parent, strict=False)
+    stopped = results[-1]["error"]
+    assert not stopped, f"{stopped}, in the cell:\n{cells[len(results) - 1]}"
+    noted = [line for result in results for line in BOOK_PRINTED.findall(result["text"])]
+    assert bool(noted) == case.changes_a_number
+
+
+# --- the parts that the test above stands on -------------------------------------------------
+
+CELLS = ["keys = [\n    1,\n    2,\n]\nsize = len(keys)", "%matplotlib inline", "keys == size"]
+
+
+def test_an_input_is_replaced_whole():
+    changed = with_inputs(CELLS, {"keys": "[]"})
+    assert changed == ["keys = []\nsize = len(keys)", *CELLS[1:]]
+
+
+@pytest.mark.parametrize("name", ["gone", "key", "keys == size"])
+def test_an_input_that_is_not_there_fails(name):
+    with pytest.raises(AssertionError, match="stands 0 times"):
+        with_inputs(CELLS, {name: "1"})
+
+
+def test_an_input_with_two_places_fails():
+    with pytest.raises(AssertionError, match="stands 2 times"):
+        with_inputs([*CELLS, "keys = 3"], {"keys": "1"})
+
+
+def test_a_claim_that_no_longer_holds_is_a_line_for_a_reader_and_an_error_for_us(tmp_path):
+    cells = ["from worked_examples.claims import claim", "n = 2", "claim(2, n)"]
+    changed = with_inputs(cells, {"n": "3"})
+    assert not any(BOOK_PRINTED.search(r["text"]) for r in run_cells(cells, tmp_path, strict=False))
+    assert BOOK_PRINTED.search(run_cells(changed, tmp_path, strict=False)[-1]["text"])
+    assert "AssertionError" in run_cells(changed, tmp_path, strict=True)[-1]["error"]

@@ -1,0 +1,364 @@
+"""The built site, every page of it: links, requests, console, accessibility, explorers."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from urllib.parse import unquote, urldefrag, urlsplit
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from bs4 import BeautifulSoup
+from conftest import ROOT, SITE, built_pages
+
+PAGES = built_pages()
+CHAPTERS = [page for page in PAGES if re.match(r"book/\d\d_", page)]
+NOTEBOOKS = sorted(path.stem for path in (ROOT / "book").glob("[0-9][0-9]_*.ipynb"))
+VIEWS = [(width, scheme) for width in (1280, 390) for scheme in ("light", "dark")]
+# What an unfinished removal of require.js, the widgets' manager or thebe would leave behind.
+UNWANTED = ("require.js", "require.min.js", "html-manager", "thebe", "jupyter.widget")
+
+every_page = pytest.mark.parametrize("page", PAGES)
+every_chapter = pytest.mark.parametrize("page", CHAPTERS)
+
+
+@cache
+def soup(page):
+    return BeautifulSoup((SITE / page).read_text("utf-8"), "html.parser")
+
+
+def name(element):
+    return str(element)[:200]
+
+
+# --- the files as they lie there ---------------------------------------------------------------
+
+
+def test_every_chapter_has_its_page():
+    assert NOTEBOOKS
+    assert [Path(page).stem for page in CHAPTERS] == NOTEBOOKS
+
+
+def dead_links(page, folder=SITE):
+    """List the links of a page that lead to no file of the site, or to no place in it."""
+    dead = []
+    for link in soup(page).select("[href], [src]"):
+        target = link.get("href") or link.get("src")
+        if urlsplit(target).scheme:
+            continue
+        path, anchor = urldefrag(unquote(target))
+        path = path.partition("?")[0]
+        file = (folder / page).parent / path if path else folder / page
+        if not file.is_file():
+            dead.append(name(link))
+        elif anchor and file.suffix == ".html":
+            goal = soup(file.resolve().relative_to(folder).as_posix())
+            if goal.find(id=anchor) is None and goal.find(attrs={"name": anchor}) is None:
+                dead.append(name(link))
+    return dead
+
+
+@every_page
+def test_no_internal_link_is_dead(page):
+    assert dead_links(page) == []
+
+
+@every_page
+def test_nothing_of_another_host_is_part_of_the_page(page):
+    parts = soup(page).select("script[src], link[href], img[src], iframe[src]")
+    parts += soup(page).select("source[src], video[src]")
+    addresses = [urlsplit(part.get("src") or part.get("href")) for part in parts]
+    assert [address.geturl() for address in addresses if address.scheme or address.netloc] == []
+
+
+@every_page
+def test_no_page_carries_widgets_or_what_loads_them(page):
+    text = (SITE / page).read_text("utf-8").lower()
+    assert [word for word in UNWANTED if word in text] == []
+
+
+@every_page
+def test_every_image_says_what_it_shows(page):
+    images = soup(page).select("img")
+    assert [name(image) for image in images if not image.get("alt", "").strip()] == []
+    pictures = soup(page).select("svg[role=img]")
+    assert [name(svg) for svg in pictures if not svg.get("aria-label", "").strip()] == []
+
+
+@every_page
+def test_every_figure_of_a_cell_has_a_caption(page):
+    bare = []
+    for image in soup(page).select(".cell_output img"):
+        figure = image.find_parent("figure")
+        caption = figure and figure.select_one("figcaption .caption-text")
+        if not caption or len(caption.get_text().split()) < 4:
+            bare.append(name(image))
+    assert bare == []
+
+
+@every_chapter
+def test_a_chapter_has_a_figure_and_an_explorer(page):
+    assert soup(page).select(".cell_output figure img[src$='.svg']")
+    assert soup(page).select("section.explorer[data-explorer]")
+
+
+@every_chapter
+def test_an_explorer_has_native_controls_with_labels_and_a_result(page):
+    for explorer in soup(page).select("section.explorer"):
+        controls = explorer.select("fieldset input, fieldset select")
+        assert any(control.get("type") == "range" for control in controls)
+        for control in controls:
+            assert explorer.select_one(f"label[for='{control['id']}']").get_text(strip=True)
+        # Nothing makes them live yet, and a control that does nothing must not look alive.
+        assert explorer.select_one("fieldset").has_attr("disabled")
+        assert "Jupyter" in explorer.select_one(".explorer-note").get_text()
+        result = explorer.select_one(".explorer-result[aria-live=polite]")
+        assert result.select_one("table td")
+        assert result.select_one("svg[role=img]")
+
+
+def test_ids_of_explorers_are_unique():
+    seen = [e["data-explorer"] for page in CHAPTERS for e in soup(page).select("section.explorer")]
+    assert len(seen) == len(set(seen))
+
+
+@every_page
+def test_ids_are_unique(page):
+    seen = [element["id"] for element in soup(page).select("[id]") if not in_picture(element)]
+    assert sorted(i for i in set(seen) if seen.count(i) > 1) == []
+
+
+def in_picture(element):
+    return element.find_parent("svg") is not None
+
+
+@every_page
+def test_a_page_describes_itself(page):
+    descriptions = soup(page).select("meta[name=description]")
+    assert len(descriptions) == 1
+    assert 10 <= len(descriptions[0]["content"]) <= 200
+
+
+def test_descriptions_differ():
+    texts = [soup(page).select_one("meta[name=description]")["content"] for page in PAGES]
+    assert len(set(texts)) == len(texts)
+
+
+@every_page
+def test_scripts_wait_for_the_text(page):
+    blocking = [
+        script["src"]
+        for script in soup(page).select("script[src]")
+        if not (script.has_attr("defer") or script.has_attr("async"))
+    ]
+    assert [src for src in blocking if "documentation_options.js" not in src] == []
+
+
+# --- in a browser ------------------------------------------------------------------------------
+
+
+class View:
+    """A page as loaded at one width and in one colour scheme, with all that was asked and said."""
+
+    def __init__(self, browser, address, width, scheme):
+        self.context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=scheme
+        )
+        self.page = self.context.new_page()
+        self.requests, self.messages, self.failures = [], [], []
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.on("console", self._note)
+        self.page.on("pageerror", lambda error: self.messages.append(f"error: {error}"))
+        self.page.on("requestfailed", lambda request: self.failures.append(request.url))
+        self.page.on("response", self._check)
+        self.page.goto(address)
+        self.page.evaluate("document.fonts.ready.then(() => true)")
+
+    def _note(self, message):
+        if message.type in ("error", "warning"):
+            self.messages.append(f"{message.type}: {message.text}")
+
+    def _check(self, response):
+        if response.status >= 400:
+            self.failures.append(f"{response.status} {response.url}")
+
+
+@pytest.fixture
+def look(browser, site):
+    """Open pages at a width and in a colour scheme; close them at the end of the test."""
+    opened = []
+
+    def look(page, width=1280, scheme="light"):
+        opened.append(View(browser, f"{site}/{page}", width, scheme))
+        return opened[-1]
+
+    yield look
+    for view in opened:
+        view.context.close()
+
+
+@every_page
+@pytest.mark.parametrize(("width", "scheme"), VIEWS)
+def test_a_page_loads_cleanly_and_is_accessible(look, site, page, width, scheme):
+    view = look(page, width, scheme)
+    assert view.page.evaluate("document.documentElement.dataset.theme") == scheme
+    assert [url for url in view.requests if not url.startswith(f"{site}/")] == []
+    assert view.messages == []
+    assert view.failures == []
+    assert wider_than_window(view.page) == []
+    assert violations(view.page) == []
+
+
+def wider_than_window(page):
+    """List what makes the whole page scroll sideways; what scrolls inside itself is fine."""
+    return page.evaluate(
+        """() => {
+          const wide = document.documentElement.clientWidth;
+          if (document.documentElement.scrollWidth <= wide) return [];
+          return [...document.body.querySelectorAll("main *")]
+            .filter(e => e.getBoundingClientRect().right > wide + 1)
+            .slice(0, 5).map(e => e.outerHTML.slice(0, 120));
+        }"""
+    ) or (
+        ["the page scrolls sideways"]
+        if page.evaluate(
+            "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+        )
+        else []
+    )
+
+
+def violations(page):
+    """Return each rule of axe that the page breaks, and where."""
+    found = Axe().run(page).response["violations"]
+    return [f"{rule['id']}: {node['target']}" for rule in found for node in rule["nodes"]]
+
+
+def test_the_switch_turns_the_page_dark_and_keeps_it(look):
+    view = look("index.html")
+    button = view.page.locator("button.theme-switch-button").first
+    background = "getComputedStyle(document.body).backgroundColor"
+    seen = {view.page.evaluate(background)}
+    for _ in range(2):
+        button.click()
+        seen.add(view.page.evaluate(background))
+    assert len(seen) == 2
+    while view.page.evaluate("document.documentElement.dataset.theme") != "dark":
+        button.click()
+    view.page.goto(view.page.url)
+    assert view.page.evaluate("document.documentElement.dataset.theme") == "dark"
+    assert view.messages == []
+
+
+@every_chapter
+def test_figures_are_light_on_a_dark_page(look, page):
+    view = look(page, 1280, "dark")
+    for image in view.page.locator(".cell_output figure img").all():
+        style = image.evaluate(
+            "e => [getComputedStyle(e).filter, getComputedStyle(e).backgroundColor]"
+        )
+        assert style == ["invert(1) hue-rotate(180deg)", "rgba(0, 0, 0, 0)"]
+
+
+@pytest.mark.parametrize("word", ["padding", "entropy"])
+def test_search_finds_a_word(look, word):
+    view = look(f"search.html?q={word}")
+    results = view.page.locator("#search-results li a")
+    results.first.wait_for()
+    assert "book/notation.html" in " ".join(link.get_attribute("href") for link in results.all())
+    assert view.messages == []
+
+
+def test_search_opens_from_a_chapter(look):
+    view = look(PAGES[0])
+    view.page.keyboard.press("Control+k")
+    view.page.locator("#pst-search-dialog input[type=search]").fill("softmax")
+    view.page.keyboard.press("Enter")
+    view.page.locator("#search-results li a").first.wait_for()
+    assert view.messages == []
+
+
+# --- the repository's address ------------------------------------------------------------------
+
+LAUNCH = "a[href*='colab.research.google.com/github'], a[href*='mybinder.org']"
+SOURCE = ".btn-source-repository-button, .btn-source-edit-button, .dropdown-launch-buttons"
+
+
+def configured_repository():
+    from sphinx_ext.repository import book_settings
+
+    return book_settings(ROOT).get("repository", "")
+
+
+@every_page
+def test_without_an_address_there_is_no_launch_button(page):
+    if configured_repository():
+        pytest.skip("the address is set")
+    assert soup(page).select(f"{LAUNCH}, {SOURCE}") == []
+    # The theme's and Jupyter Book's own repositories are their fallbacks.
+    assert "executablebooks/" not in "".join(a.get("href", "") for a in soup(page).select("a"))
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory):
+    """Build a copy of the book that has an address, with the results that are kept already."""
+    root = tmp_path_factory.mktemp("published") / "book"
+    ignored = shutil.ignore_patterns(".*", "_build", "node_modules", "__pycache__", "screenshots")
+    shutil.copytree(ROOT, root, ignore=ignored)
+    kept = ROOT / "_build" / ".jupyter_cache"
+    if kept.is_dir():
+        shutil.copytree(kept, root / "_build" / ".jupyter_cache")
+    settings = root / "pyproject.toml"
+    text, count = re.subn(
+        r'(?m)^repository = ".*"$', 'repository = "https://github.com/o/n"', settings.read_text()
+    )
+    assert count == 1
+    settings.write_text(re.sub(r'(?m)^branch = ".*"$', 'branch = "stable"', text))
+    command = [Path(sys.executable).with_name("jupyter-book"), "build", root, "-q", "-W"]
+    done = subprocess.run(
+        [*command, "--keep-going"],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"WORKED_EXAMPLES_STRICT": "1", "NO_COLOR": "1"},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "WARNING" not in done.stderr
+    return root / "_build" / "html"
+
+
+def test_with_an_address_each_chapter_opens_in_colab(published):
+    for notebook in NOTEBOOKS:
+        page = BeautifulSoup((published / f"book/{notebook}.html").read_text(), "html.parser")
+        links = {link["href"] for link in page.select(LAUNCH)}
+        colab = f"https://colab.research.google.com/github/o/n/blob/stable/book/{notebook}.ipynb"
+        assert links == {colab}
+        source = page.select_one("a.btn-source-repository-button")
+        assert source["href"] == "https://github.com/o/n"
+
+
+def test_with_an_address_a_page_that_is_no_notebook_has_no_launch_button(published):
+    page = BeautifulSoup((published / "index.html").read_text(), "html.parser")
+    assert page.select(LAUNCH) == []
+
+
+@pytest.mark.parametrize(
+    ("address", "page"),
+    [
+        ("https://github.com/o/n", "https://github.com/o/n"),
+        ("https://github.com/o/n.git", "https://github.com/o/n"),
+        ("https://github.com/o/n.js/", "https://github.com/o/n.js"),
+        ("git@github.com:o/n.git", "https://github.com/o/n"),
+        ("", ""),
+        ("https://example.org/o/n", ""),
+        ("file:///somewhere/n.git", ""),
+        ("https://github.com/o", ""),
+        ("https://github.com.example.org/o/n", ""),
+    ],
+)
+def test_only_an_address_on_github_makes_links(address, page):
+    from sphinx_ext.repository import github_url
+
+    assert github_url(address) == page

@@ -1,0 +1,46 @@
+"""The Chromium that tests and screenshots use: one on PATH, or else Playwright's own.
+
+Run as a program it makes sure that there is one.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from contextlib import contextmanager
+
+from playwright.sync_api import sync_playwright
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+
+
+def on_path():
+    """Return the path of an installed Chromium or Chrome, or None."""
+    return next(filter(None, map(shutil.which, NAMES)), None)
+
+
+@contextmanager
+def launched():
+    """Give a headless browser, and close it afterwards."""
+    # No call of its own to its maker's servers: what a page asks for is all that is seen.
+    options = ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        options.append("--no-sandbox")  # Chromium refuses to start for root otherwise.
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=on_path(), args=options)
+        yield browser
+        browser.close()
+
+
+def main():
+    """Install Playwright's Chromium where no other is found."""
+    path = on_path()
+    if path is None:
+        print("No Chromium or Chrome on PATH: installing Playwright's.", flush=True)
+        return subprocess.call([sys.executable, "-m", "playwright", "install", "chromium"])
+    print(f"The tests use {path}.", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

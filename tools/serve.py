@@ -1,0 +1,51 @@
+"""Serve a folder on this machine alone, from a thread or, run as a program, until Ctrl-C."""
+
+import argparse
+import functools
+import threading
+from contextlib import contextmanager
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """Serve files without a line for each request."""
+
+    extensions_map = SimpleHTTPRequestHandler.extensions_map | {".mjs": "text/javascript"}
+
+    def log_message(self, *args):
+        """Print nothing."""
+
+
+def server(folder, port=0):
+    """Return a server of `folder` on 127.0.0.1; port 0 means any free one."""
+    handler = functools.partial(Quiet, directory=str(folder))
+    return ThreadingHTTPServer(("127.0.0.1", port), handler)
+
+
+@contextmanager
+def served(folder):
+    """Serve `folder` from a thread; give the address, without a slash at its end."""
+    with server(folder) as httpd:
+        thread = threading.Thread(target=httpd.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{httpd.server_port}"
+        httpd.shutdown()
+        thread.join()
+
+
+def main():
+    """Serve until interrupted."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", nargs="?", default="_build/html")
+    parser.add_argument("--port", type=int, default=8000, help="0: any free one")
+    arguments = parser.parse_args()
+    with server(arguments.folder, arguments.port) as httpd:
+        print(f"http://127.0.0.1:{httpd.server_port} (stop with Ctrl-C)", flush=True)
+        try:
+            httpd.serve_forever()
+        except KeyboardInterrupt:
+            print()
+
+
+if __name__ == "__main__":
+    main()
