@@ -71,7 +71,9 @@ def hold_punctuation(app, doctree, docname):
     """Keep a short formula and the comma or full stop behind it on one line."""
     for formula in list(doctree.findall(nodes.math)):
         behind = formula.next_node(descend=False, siblings=True)
-        mark = re.match(r"[,.;:!?)\]]+", behind.astext()) if isinstance(behind, nodes.Text) else None
+        mark = (
+            re.match(r"[,.;:!?)\]]+", behind.astext()) if isinstance(behind, nodes.Text) else None
+        )
         if mark and len(formula.astext()) <= SHORT:
             parent, place = formula.parent, formula.parent.index(formula)
             held = nodes.inline("", "", formula, nodes.Text(mark.group()), classes=["unbroken"])

@@ -25,18 +25,20 @@ def defer_scripts(page):
     return re.sub(r"<script\b[^>]*\bsrc=[^>]*>", add, page)
 
 
+# A heading of a table without a word in it.
+EMPTY = r"<th\b[^>]*>(?:\s|&nbsp;|<p></p>)*</th>"
 # What axe finds in the theme's and the tools' HTML, and what ought to stand there.
 MENDED = (
     # pandas gives the name of an index a row of its own, empty but for that name.
     (
         re.compile(
-            r"<th></th>(?P<names>(?:\s*<th>[^<]*</th>)+\s*</tr>)"
-            r"\s*<tr[^>]*>\s*<th>(?P<index>[^<]+)</th>(?:\s*<th></th>)+\s*</tr>"
+            rf"{EMPTY}(?P<names>(?:\s*<th\b[^>]*>[^<]+</th>)+\s*</tr>)"
+            rf"\s*<tr\b[^>]*>\s*<th\b[^>]*>(?P<index>[^<]+)</th>(?:\s*{EMPTY})+\s*</tr>"
         ),
         r"<th>\g<index></th>\g<names>",
     ),
     # The corner of a table is a heading without a word, from pandas and from Markdown.
-    (re.compile(r"<th\b[^>]*>(?:\s|<p></p>)*</th>"), "<td></td>"),
+    (re.compile(EMPTY), "<td></td>"),
     # The role of an entry is for use inside a role that docutils does not set around it.
     (re.compile(r'role="doc-biblioentry"'), 'role="listitem"'),
     # Without a role the title and the search stand outside every landmark.

@@ -9,9 +9,12 @@ empty namespace; a kernel of its own, once a chapter, is test_notebooks.py's con
 
 import ast
 import atexit
+import copy
 import functools
+import importlib
 import json
 import os
+import pickle
 import re
 import subprocess
 import sys
@@ -38,8 +41,11 @@ def code_cells(path):
     return [source for kind, source, _ in read_cells(path) if kind == "code"]
 
 
-def run_cells(sources, folder, *, strict, timeout=300):
+def run_cells(sources, folder, *, strict, remember=(), timeout=300):
     """Run the sources, each a cell, and give for each what came of it, up to the first error.
+
+    `remember` names functions, as "package.module.function", whose results are kept: a later
+    run that calls one with the same arguments, such as a training, gets a copy at once.
 
     Each result is {"text": all that was printed or shown, "stderr": ..., "error": the error's
     last line or None, "verdict": {"passed": ..., "message": ...} where the cell's value is one}.
@@ -48,6 +54,7 @@ def run_cells(sources, folder, *, strict, timeout=300):
     watch = threading.Timer(timeout, process.kill)
     watch.start()
     request = {"sources": sources, "folder": str(folder), "strict": strict}
+    request["remember"] = list(remember)
     process.stdin.write(json.dumps(request) + "\n")
     process.stdin.flush()
     answer = process.stdout.readline()
@@ -64,6 +71,7 @@ def _process():
     environment = os.environ | {
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",  # as a kernel sets it
         "PYTHONPATH": str(ROOT / "code"),
+        "OMP_NUM_THREADS": "1",  # the matrices are small, and other tests run at the same time
     }
     process = subprocess.Popen(
         [sys.executable, __file__],
@@ -171,9 +179,30 @@ def _serve():
         os.environ.pop("WORKED_EXAMPLES_STRICT", None)
         if request["strict"]:
             os.environ["WORKED_EXAMPLES_STRICT"] = "1"
+        for name in request["remember"]:
+            _remember(name)
         shell.reset()
         answers.write(json.dumps(_run(shell, request["sources"])) + "\n")
         answers.flush()
+
+
+def _remember(name):
+    """Let a module's function keep its results, once for the life of this process."""
+    module_name, _, function_name = name.rpartition(".")
+    module = importlib.import_module(module_name)
+    function = getattr(module, function_name)
+    if hasattr(function, "results"):
+        return
+
+    @functools.wraps(function)
+    def remembering(*arguments, **named):
+        key = pickle.dumps((arguments, named))
+        if key not in remembering.results:
+            remembering.results[key] = function(*arguments, **named)
+        return copy.deepcopy(remembering.results[key])
+
+    remembering.results = {}
+    setattr(module, function_name, remembering)
 
 
 def _run(shell, sources):

@@ -36,7 +36,7 @@ import ipywidgets as _w
 _all = list(_w.Widget.widgets.values())
 def _values(widget):
     if isinstance(widget, (_w.IntSlider, _w.FloatSlider)):
-        return [widget.min, widget.max]
+        return [widget.min, (widget.min + widget.max) // 2, widget.max]
     if isinstance(widget, (_w.SelectionSlider, _w.Dropdown, _w.ToggleButtons, _w.RadioButtons)):
         return [value for _, value in widget._options_full]
     return [True, False] if isinstance(widget, _w.Checkbox) else []
@@ -45,7 +45,7 @@ def _texts():
 _controls = [widget for widget in _all if _values(widget)]
 _starts = [widget.value for widget in _controls]
 _dead = set(_controls)
-for _end in (None, 0, -1):  # where the others stand: as they were, or all at one of their ends
+for _end in (None, 0, 1, -1):  # where the others stand: at their start, or all at one value
     for _control in _controls:
         for _other, _start in zip(_controls, _starts):
             _other.value = _start if _end is None else _values(_other)[_end]

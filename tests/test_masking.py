@@ -146,10 +146,10 @@ def test_the_input_stays_as_it_was():
 
 
 def test_shapes_of_the_masks():
-    padding, causal, both = masking.mask_shapes([4, 2], 4, h=3)
-    assert list(padding.values()) == ["padding", "(2, 4)", "(2, 1, 4)", "(2, 1, 1, 4)", True]
-    assert list(causal.values()) == ["causal", "(4, 4)", "(4, 4)", "(4, 4)", True]
-    assert list(both.values()) == ["both", "", "(2, 4, 4)", "(2, 1, 4, 4)", True]
+    padding, causal, both = masking.mask_shapes([4, 2], 4)
+    assert list(padding.values()) == ["padding", "(2, 4)", "(2, 1, 4)", "(2, 1, 1, 4)"]
+    assert list(causal.values()) == ["causal", "(4, 4)", "(4, 4)", "(4, 4)"]
+    assert list(both.values()) == ["both", "", "(2, 4, 4)", "(2, 1, 4, 4)"]
 
 
 def test_a_forgotten_axis_goes_unnoticed_where_there_are_as_many_sequences_as_positions():
@@ -190,8 +190,12 @@ def test_true_means_may_look_in_the_function_and_may_not_in_the_layer(mask, row)
 def test_nothing_to_see_is_zero_in_the_function_and_nan_in_the_layer():
     function = functional.scaled_dot_product_attention(EYE, EYE, EYE, attn_mask=NOBODY)
     layer, _ = identity_layer()(*[EYE[None]] * 3, key_padding_mask=torch.ones(1, 3).bool())
+    no_weights, _ = identity_layer()(
+        *[EYE[None]] * 3, key_padding_mask=torch.ones(1, 3).bool(), need_weights=False
+    )
     assert (function == 0).all()
     assert layer.isnan().all()
+    assert (no_weights == 0).all()
 
 
 def test_is_causal_starts_at_the_first_key_and_ours_ends_at_the_last():
@@ -316,16 +320,18 @@ def test_the_explorer_shows_the_tables_sums(order, sums):
 
 
 @pytest.mark.parametrize(
-    ("padded", "side", "sees", "sums"),
+    ("start", "end", "sees", "sums"),
     [
-        (0, "at the end", "1234", "1111"),
-        (2, "at the end", "1222", "1111"),
-        (2, "at the start", "0012", "0011"),
-        (4, "at the end", "0000", "0000"),
+        (0, 0, "1234", "1111"),
+        (0, 2, "1222", "1111"),
+        (2, 0, "0012", "0011"),
+        (1, 1, "0122", "0111"),
+        (0, 4, "0000", "0000"),
+        (4, 4, "0000", "0000"),
     ],
 )
-def test_the_explorer_hides_padding(padded, side, sees, sums):
-    html = explorers.MASKING.result(padded=padded, side=side)
+def test_the_explorer_hides_padding(start, end, sees, sums):
+    html = explorers.MASKING.result(padded_start=start, padded_end=end)
     assert cells_of(html, 0) == list(sees)
     assert cells_of(html, 3) == [f"{float(s):.4f}" for s in sums]
     assert ("nothing to see" in html) == ("0" in sees)
@@ -335,10 +341,10 @@ def test_the_explorer_hides_padding(padded, side, sees, sums):
 @pytest.mark.parametrize("order", masking.ORDERINGS)
 def test_the_explorer_takes_whatever_its_controls_allow(order, scores):
     values = {f"score_{j}": score for j, score in enumerate(scores)} | {"order": order}
-    for padded in range(5):
-        for side in ("at the end", "at the start"):
-            html = explorers.MASKING.result(**values, padded=padded, side=side)
-            assert html == explorers.MASKING.result(**values, padded=padded, side=side)
+    for start in range(5):
+        for end in range(5):
+            html = explorers.MASKING.result(**values, padded_start=start, padded_end=end)
+            assert html == explorers.MASKING.result(**values, padded_start=start, padded_end=end)
             assert "undefined" not in html
             assert "nan" not in html
 

@@ -245,6 +245,16 @@ def test_each_run_starts_with_nothing_and_in_its_folder(tmp_path):
     assert "None" in run_cells(["import os", left[1]], tmp_path, strict=False)[1]["text"]
 
 
+def test_a_remembered_function_runs_once_for_the_same_arguments(tmp_path):
+    (tmp_path / "slow.py").write_text(
+        "calls = 0\ndef f(x):\n    global calls; calls += 1\n    return [x]"
+    )
+    cells = ["import slow", "slow.f(1).append(2)\nslow.f(2)", "print(slow.calls, slow.f(1))"]
+    for calls in ("2 [1]", "2 [1]"):
+        results = run_cells(cells, tmp_path, strict=False, remember=["slow.f"])
+        assert results[-1]["text"].strip() == calls
+
+
 def test_a_cell_that_ends_its_process_fails_and_the_next_run_works(tmp_path):
     with pytest.raises(AssertionError, match="no answer"):
         run_cells(["import os\nos._exit(1)"], tmp_path, strict=False)

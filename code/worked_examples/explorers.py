@@ -52,7 +52,7 @@ SCALING = Explorer(
     [
         Steps("d_k", "width d_k", tuple(2**i for i in range(13)), 64),
         Slider("keys", "number of keys", 1, 100, 1, scaling.KEYS),
-        Switch("divide", "divide the scores by sqrt(d_k)", False),
+        Switch("divide", "divide the scores by √d_k", False),
     ],
 )
 
@@ -68,8 +68,8 @@ MASKING = Explorer(
             for j, score in enumerate(masking.SCORES)
         ),
         Choice("order", "ordering", tuple(masking.ORDERINGS), "mask first", group="mask"),
-        Slider("padded", "padded positions", 0, len(masking.SCORES), 1, 0, group="mask"),
-        Choice("side", "padding", ("at the end", "at the start"), "at the end", group="mask"),
+        Slider("padded_start", "padded at start", 0, len(masking.SCORES), 1, 0, group="padding"),
+        Slider("padded_end", "padded at end", 0, len(masking.SCORES), 1, 0, group="padding"),
     ],
 )
 

@@ -273,8 +273,8 @@ MODELS = {
 # ---------------------------------------------------------------------------------- padding
 
 
-def mask_shapes(lengths=(4, 2), L=4, h=2):
-    """List the masks of a padded batch: what each depends on, and its shapes.
+def mask_shapes(lengths=(4, 2), L=4):
+    """List the masks of a padded batch and their shapes.
 
     Parameters
     ----------
@@ -282,16 +282,14 @@ def mask_shapes(lengths=(4, 2), L=4, h=2):
         Real positions of each sequence.
     L : int
         Length of the padded sequences.
-    h : int
-        Number of heads.
 
     Returns
     -------
     list of dict
-        One row a mask: as it is made, made ready for scores (B, L, L), and for (B, h, L, L).
+        One row a mask: its shape as it is made, made ready for scores (B, L, L), and for
+        (B, h, L, L).
     """
     real, past = key_padding_mask(lengths, L), causal_mask(L)
-    with_heads = (len(real), h, L, L)
     masks = {
         "padding": (real, real[:, None, :], real[:, None, None, :]),
         "causal": (past, past, past),
@@ -301,9 +299,8 @@ def mask_shapes(lengths=(4, 2), L=4, h=2):
         {
             "mask": name,
             "as made": "" if made is None else str(made.shape),
-            "for one head": str(one.shape),
-            "for heads": str(several.shape),
-            "fits": np.broadcast_shapes(several.shape, with_heads) == with_heads,
+            "for (B, L, L)": str(one.shape),
+            "for (B, h, L, L)": str(several.shape),
         }
         for name, (made, one, several) in masks.items()
     ]

@@ -53,7 +53,7 @@ STEPS, EVERY = 200, 10
 SEEDS = (0, 1, 2, 3, 4)
 # The step size is chosen on seeds of its own, for each head from the same list.
 SEARCH_SEEDS = (10, 11)
-STEP_SIZES = (2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)
+STEP_SIZES = (4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)
 
 
 class Batch(NamedTuple):

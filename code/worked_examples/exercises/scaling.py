@@ -90,7 +90,7 @@ check_scaled_weights = Check(
         ),
         Mistake(
             lambda X, W_Q, W_K: _weights(lambda *_: 1)(X, W_Q, W_K) / math.sqrt(W_Q.shape[1]),
-            "The weights are divided, after the softmax, and no longer sum to 1. Divide the scores.",
+            "The weights are divided, and no longer sum to 1. Divide the scores instead.",
         ),
         Mistake(
             lambda X, W_Q, W_K: _weights(_root)(X, W_K, W_Q),

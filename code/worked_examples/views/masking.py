@@ -9,17 +9,15 @@ from worked_examples.views.markup import heatmap, paragraph, table
 __all__ = ["orderings"]
 
 
-def orderings(*, order, padded, side, **scores):
+def orderings(*, order, padded_start, padded_end, **scores):
     """Show the weights of four rows with the same scores, and where their weight went.
 
     Parameters
     ----------
     order : str
         A name in `masking.ORDERINGS`.
-    padded : int
-        How many of the positions are padding, 0 to all.
-    side : {"at the end", "at the start"}
-        Where the padding stands.
+    padded_start, padded_end : int
+        How many of the positions are padding, before the real ones and after them.
     **scores : float
         ``score_0``, ``score_1`` and so on: one for each key, the same in every row.
 
@@ -31,8 +29,7 @@ def orderings(*, order, padded, side, **scores):
     """
     S = same_scores([scores[f"score_{j}"] for j in range(len(scores))])
     L = len(S)
-    real = np.arange(L) < L - padded
-    real = real if side == "at the end" else real[::-1]
+    real = (np.arange(L) >= padded_start) & (np.arange(L) < L - padded_end)
     seen = causal_mask(L) & real  # (L, L) & (L,) -> (L, L)
     A = ORDERINGS[order](S, seen)
     wasted = np.where(seen, 0.0, A)

@@ -72,7 +72,7 @@ def _histogram(scores):
 
 
 def _sentence(scores, d_k, divide):
-    what = "Divided by sqrt(d_k), the scores" if divide else "The scores"
+    what = "Divided by √d_k, the scores" if divide else "The scores"
     expected = 1.0 if divide else math.sqrt(d_k)
     outside = np.mean((scores < -_WINDOW) | (scores >= _WINDOW))
     beyond = f" {outside:.0%} of them lie outside the window, in red." if outside else ""
