@@ -37,8 +37,8 @@ def claim(printed, computed, *, decimals=None):
     --------
     >>> claim(1.756, 1.75649)
     >>> claim(["0.3200", 0.13, 0.44], [0.32, 0.13, 0.44])
-    >>> claim(1.756, 1.2012)
-    The book printed 1.756, yours is 1.201.
+
+    Where they differ, a reader sees ``The book printed 1.756, yours is 1.201.``
     """
     texts = np.char.replace(np.array(printed, dtype=str), ",", "")  # "67,108,864"
     numbers = texts.astype(float)
