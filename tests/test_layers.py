@@ -9,13 +9,14 @@ import pytest
 import worked_examples
 
 ROOT = Path(worked_examples.__file__).parent
-GROUND = {"attention", "claims"}
-FIRST = {"lookup", "scaling", "masking", "retrieval", "leak"}
+GROUND = {"attention", "claims", "training"}
+FIRST = {"lookup", "recurrence", "scaling", "masking"}
+TRAINED = {"reader", "retrieval", "leak"}
 SECOND = {"views", "figures"}
 THIRD = {"controls", "explorer", "explorers", "exercises", "command_line"}
-FLOORS = (GROUND, FIRST, SECOND, THIRD)
+FLOORS = (GROUND, FIRST, TRAINED, SECOND, THIRD)
 # Trained or compared with the library: the only modules that may import torch.
-WITH_TORCH = {"leak"}
+WITH_TORCH = {"leak", "reader", "training"}
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
 
 

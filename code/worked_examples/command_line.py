@@ -15,6 +15,16 @@ from worked_examples.attention import entropy
 __all__ = ["main"]
 
 
+def _bottleneck():
+    from worked_examples import recurrence
+
+    yield "Paths and steps, for sequences of 64 positions", recurrence.path_table(64)
+    yield (
+        "What a linear encoder's last state still tells (R squared; width 16, radius 0.9, seed 0)",
+        recurrence.recall_table(),
+    )
+
+
 def _one():
     from worked_examples import lookup
 
@@ -60,6 +70,10 @@ def _mask():
 
 # Each flag, what its help says, and the tables that it prints.
 SECTIONS = {
+    "bottleneck": (
+        "what one state keeps of a sequence, and how far information travels",
+        _bottleneck,
+    ),
     "one": ("one query over three keys, step by step", _one),
     "select": ("keys that disagree: queries that choose, and one that cannot", _select),
     "scale": ("what dividing by sqrt(d_k) does, for widths from 4 to 1024", _scale),

@@ -5,7 +5,21 @@ from worked_examples.controls import Choice, Slider, Steps, Switch
 from worked_examples.explorer import Explorer
 from worked_examples.views import lookup as lookup_views
 from worked_examples.views import masking as masking_views
+from worked_examples.views import recurrence as recurrence_views
 from worked_examples.views import scaling as scaling_views
+
+# ------------------------------------------------------------------------- the bottleneck
+
+BOTTLENECK = Explorer(
+    "bottleneck",
+    "How much of a sequence fits into one state?",
+    recurrence_views.bottleneck,
+    [
+        Slider("L", "length L", 1, 64, 1, 32),
+        Slider("width", "width of the state", 1, 32, 1, 16),
+        Slider("radius", "spectral radius", 0.1, 1.2, 0.05, 0.9),
+    ],
+)
 
 # -------------------------------------------------------------------- queries, keys, values
 
@@ -75,4 +89,4 @@ MASKING = Explorer(
 
 # ------------------------------------------------------------------------------------- all
 
-ALL = {explorer.name: explorer for explorer in (ONE_QUERY, SELECT, SCALING, MASKING)}
+ALL = {explorer.name: explorer for explorer in (BOTTLENECK, ONE_QUERY, SELECT, SCALING, MASKING)}

@@ -7,12 +7,13 @@ Losses are in bits a token.
 """
 
 import math
-from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch.nn import functional as F
+
+from worked_examples.training import one_thread
 
 __all__ = [
     "TOKENS",
@@ -173,17 +174,6 @@ def deployed_bits(parameters, tokens, *, causal):
 # ----------------------------------------------------------------------------------- training
 
 
-@contextmanager
-def _one_thread():
-    """Work on one thread, as matrices this small gain nothing from two; then as before."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
 def train(chain, *, causal, seed, steps=200, B=32, L=12, d=16, rate=0.02):
     """Train the model on new sequences at every step, and measure it on 500 more.
 
@@ -208,7 +198,7 @@ def train(chain, *, causal, seed, steps=200, B=32, L=12, d=16, rate=0.02):
         tensor.requires_grad_()
     optimiser = torch.optim.Adam(parameters.values(), lr=rate, fused=True)
     curve = np.empty(steps)
-    with _one_thread():
+    with one_thread():
         batches = torch.from_numpy(draw_tokens(chain, steps * B, L, rng)).split(B)
         for step, tokens in enumerate(batches):
             loss = next_token_bits(parameters, tokens, causal=causal)
