@@ -10,12 +10,12 @@ import worked_examples
 
 ROOT = Path(worked_examples.__file__).parent
 GROUND = {"attention", "claims"}
-FIRST = {"lookup", "scaling", "masking", "retrieval", "leak"}
+FIRST = {"lookup", "scaling", "masking", "retrieval", "leak", "block", "costs", "depth"}
 SECOND = {"views", "figures"}
 THIRD = {"controls", "explorer", "explorers", "exercises", "command_line"}
 FLOORS = (GROUND, FIRST, SECOND, THIRD)
 # Trained or compared with the library: the only modules that may import torch.
-WITH_TORCH = {"leak"}
+WITH_TORCH = {"leak", "depth"}
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
 
 
