@@ -8,14 +8,16 @@ a sequence.
 import operator
 
 __all__ = [
+    "SIZES",
     "attention_parameters",
     "bias_parameters",
     "embedding_parameters",
     "feed_forward_parameters",
     "head_width",
     "layer_parameters",
+    "layer_table",
+    "model_table",
     "norm_parameters",
-    "parameter_table",
     "stack_parameters",
 ]
 
@@ -163,19 +165,17 @@ def stack_parameters(layers, D, h, H, *, biases_and_norms=True):
     return _size("layers", layers) * one
 
 
-def parameter_table(vocabulary=50_000, D=512, layers=6, h=8, H=2048):
-    """List what each part of a model holds, in one layer and in all.
+def layer_table(D=512, h=8, H=2048):
+    """List what each part of one layer holds, and its share of the layer.
 
     Parameters
     ----------
-    vocabulary, D, layers, h, H : int
+    D, h, H : int
 
     Returns
     -------
     list of dict
-        Rows `part`, `one layer`, `all layers`: the four parts of a layer, their sums without and
-        with biases and norms, the embeddings, and everything. What no layer holds counts as 0
-        there.
+        Rows `part`, `parameters`, `share`; the last one is the whole layer.
 
     Raises
     ------
@@ -184,27 +184,54 @@ def parameter_table(vocabulary=50_000, D=512, layers=6, h=8, H=2048):
 
     Examples
     --------
-    >>> parameter_table()[0]
-    {'part': 'attention', 'one layer': 1048576, 'all layers': 6291456}
+    >>> [row["parameters"] for row in layer_table()]
+    [1048576, 2097152, 4608, 2048, 3152384]
     """
-    embeddings = embedding_parameters(vocabulary, D)
-    one = {
+    parts = {
         "attention": attention_parameters(D, h),
         "feed-forward": feed_forward_parameters(D, H),
         "biases": bias_parameters(D, H),
         "layer norms": norm_parameters(D),
-        "layer, matrices": layer_parameters(D, h, H, biases_and_norms=False),
-        "layer, whole": layer_parameters(D, h, H),
     }
-    layers = _size("layers", layers)
-    rows = [
-        {"part": part, "one layer": count, "all layers": layers * count}
-        for part, count in one.items()
+    parts["one layer"] = layer_parameters(D, h, H)
+    return [
+        {"part": part, "parameters": count, "share": count / parts["one layer"]}
+        for part, count in parts.items()
     ]
-    whole = embeddings + rows[-1]["all layers"]
-    rows.append({"part": "embeddings", "one layer": 0, "all layers": embeddings})
-    rows.append({"part": "model", "one layer": 0, "all layers": whole})
-    return rows
+
+
+def model_table(vocabulary=50_000, D=512, layers=6, h=8, H=2048):
+    """List what a model holds: its embeddings, its layers, and both.
+
+    Parameters
+    ----------
+    vocabulary, D, layers, h, H : int
+
+    Returns
+    -------
+    list of dict
+        Rows `part`, `parameters`. The layers come twice, the matrices alone and with biases and
+        norms; the model counts the second.
+
+    Raises
+    ------
+    ValueError
+        If a size is not a whole number of at least 1, or h does not divide D.
+
+    Examples
+    --------
+    >>> [row["parameters"] for row in model_table()]
+    [25600000, 18874368, 18914304, 44514304]
+    """
+    embeddings = embedding_parameters(vocabulary, D)
+    whole = stack_parameters(layers, D, h, H)
+    parts = {
+        "embeddings": embeddings,
+        "layers, matrices alone": stack_parameters(layers, D, h, H, biases_and_norms=False),
+        "layers, biases and norms too": whole,
+        "model": embeddings + whole,
+    }
+    return [{"part": part, "parameters": count} for part, count in parts.items()]
 
 
 def _size(name, value):
