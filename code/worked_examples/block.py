@@ -412,4 +412,6 @@ def _known(name, value, allowed):
 
 def _require_vector(name, array, width):
     if array.shape not in ((), (width,)):
-        raise ValueError(f"{name} must be one number, or one a feature: ({width},); got {array.shape}")
+        raise ValueError(
+            f"{name} must be one number, or one a feature: ({width},); got {array.shape}"
+        )
