@@ -121,7 +121,7 @@ def gelu(x):
 
     References
     ----------
-    Hendrycks and Gimpel (2016), equation 1.
+    Hendrycks and Gimpel (2016), section 2.
 
     Examples
     --------
@@ -214,7 +214,7 @@ def layer_norm(X, scale=1.0, shift=0.0, *, eps=1e-5):
 
     References
     ----------
-    Ba, Kiros and Hinton (2016), equation 4.
+    Ba, Kiros and Hinton (2016), equations 3 and 4; eps came later.
 
     Examples
     --------

@@ -6,13 +6,12 @@ ends with one more norm, as pre-norm models do. The blocks compute what
 `block.transformer_block` does; a test compares them.
 """
 
+import math
 from contextlib import contextmanager
 
 import numpy as np
 import torch
 from torch.nn import functional as F
-
-from worked_examples.block import initial_parameters
 
 __all__ = [
     "DEPTHS",
@@ -171,19 +170,25 @@ def likeness(kind, depths=DEPTHS, seeds=SEEDS):
 # ------------------------------------------------------------------------------------ helpers
 
 
+_SHAPES = dict.fromkeys(("W_Q", "W_K", "W_V", "W_O"), (D, D)) | {"W_1": (D, H), "W_2": (H, D)}
+
+
 def _draw(seed, layers):
+    """Draw an input, a direction, and what `block.initial_parameters` draws for each layer."""
     rng = np.random.default_rng(seed)
     X, direction = rng.normal(size=(2, L, D))
-    return X, direction, [initial_parameters(D, H, rng) for _ in range(layers)]
+    blocks = [
+        {name: rng.normal(size=size) * math.sqrt(2 / sum(size)) for name, size in _SHAPES.items()}
+        for _ in range(layers)
+    ]
+    return X, direction, blocks
 
 
 def _joined(blocks):
     """Put the matrices of several seeds' blocks side by side, as tensors to differentiate by."""
-    names = ("W_Q", "W_K", "W_V", "W_O", "W_1", "W_2")
-    held = [[*block.attention[:4], *block.feed_forward[:2]] for block in blocks]
     return {
-        name: torch.tensor(np.array(matrices), requires_grad=True)
-        for name, matrices in zip(names, zip(*held, strict=True), strict=True)
+        name: torch.tensor(np.array([block[name] for block in blocks]), requires_grad=True)
+        for name in _SHAPES
     }
 
 
