@@ -108,7 +108,7 @@ def through_depth(measured, depths, *, label="gradient at the input"):
         axis.fill_between(depths, values.min(axis=1), values.max(axis=1), color=color, alpha=0.15)
         ends.append((math.log10(middle[-1]), name, "#a66f00" if color == ORANGE else color))
     axis.set_yscale("log")
-    axis.set(xlabel="layers", ylabel=label, xlim=(0, max(depths) * 1.02), xticks=depths[::2])
+    axis.set(xlabel="layers", ylabel=label, xlim=(0, max(depths) * 1.02), xticks=depths[::-2])
     _named_at_the_end(axis, ends)
     return figure
 
@@ -150,6 +150,8 @@ def gradient_by_layer(measured):
     axis.set_yscale("log")
     axis.set(xlabel="layer, from the input up", ylabel="gradient of its W₂")
     axis.set_xlim(0, len(layers) * 1.25)
+    axis.set_xticks(layers[:: -math.ceil(len(layers) / 6)])
+    axis.spines["bottom"].set_bounds(0, len(layers))
     return figure
 
 
