@@ -406,3 +406,11 @@ SQUARE = AttentionParameters(*[np.eye(4)] * 4)
 def test_heads_that_do_not_fit_are_named(call, shown):
     with pytest.raises(ValueError, match=shown):
         call()
+
+
+def test_float32_without_biases_stays_float32():
+    identity = np.eye(4, dtype=np.float32)
+    parameters = attention.AttentionParameters(*[identity] * 4)
+    for kernel in (attention.multi_head_attention, attention.multi_head_attention_by_loop):
+        output, weights = kernel(identity, parameters, 2)
+        assert (output.dtype, weights.dtype) == (np.float32, np.float32)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 SCRIPT = Path(__file__).resolve().parents[1] / "code" / "worked_examples" / "attention.py"
-FLAGS = ("--one", "--select", "--scale", "--mask")
+FLAGS = ("--bottleneck", "--one", "--select", "--scale", "--mask", "--params")
 
 
 def run(*flags, cwd=None, status=0):
@@ -29,6 +29,13 @@ def everything():
     ("flag", "lines"),
     [
         (
+            "--bottleneck",
+            [
+                "recurrence                63                64             0",
+                "self-attention             1                 1          4096",
+            ],
+        ),
+        (
             "--one",
             [
                 "is    0.3200  0.1848  0.3369",
@@ -45,6 +52,11 @@ def everything():
              "0.9611", "0.3591", "0.3379", "0.0549", "0.3597", "0.3654"],
         ),
         ("--mask", ["0.4551", "0.6225", "0.7240", "1.0000"]),
+        (
+            "--params",
+            ["1048576  0.3326", "2097152  0.6653", "3152384  1.0000", "25600000", "18874368",
+             "18914304"],
+        ),
     ],
 )  # fmt: skip
 def test_each_flag_prints_its_table(flag, lines, everything, tmp_path):

@@ -26,6 +26,7 @@ class Experiment(NamedTuple):
 
 
 LOOKUP, SCALING, MASK = "02_*.ipynb", "03_*.ipynb", "04_*.ipynb"
+BLOCK = "06_*.ipynb"
 ONE_KEY = "{'is': [0.4, 0.5, 0.6]}"
 HUNDRED_KEYS = "{f'word {i}': [i / 50, 1 - i / 50, 0.5] for i in range(100)}"
 WIDE_KEYS = "{f'word {i}': np.cos(np.arange(4096) * i) for i in range(5)}"
@@ -69,6 +70,25 @@ EXPERIMENTS = [
     Experiment(MASK, "nothing cached", {"cached, new": "0, 3"}),
     Experiment(MASK, "one new token", {"cached, new": "63, 1"}),
     Experiment(MASK, "one seed", {"seeds": "(5,)"}),
+    Experiment(BLOCK, "L 1", {"L, D, h, H": "1, 16, 4, 64"}),
+    Experiment(BLOCK, "L 64, 16 heads", {"L, D, h, H": "64, 256, 16, 8"}),
+    Experiment(BLOCK, "all sizes 1", {"L, D, h, H": "1, 1, 1, 1"}),
+    Experiment(BLOCK, "a slope that takes all away", {"slope": "-1.0"}),
+    Experiment(BLOCK, "one layer", {"layers": "1"}),
+    Experiment(BLOCK, "row of one feature", {"row": "np.array([5])"}),
+    Experiment(BLOCK, "row of whole numbers, all equal", {"row": "np.array([2, 2, 2])"}),
+    Experiment(BLOCK, "row of 4096 features", {"row": "np.arange(4096) % 7"}),
+    Experiment(BLOCK, "large eps", {"eps": "1.0"}),
+    Experiment(BLOCK, "one seed", {"seeds": "(5,)"}),
+    Experiment(BLOCK, "other heights", {"heights": "(1, 2)"}),
+    Experiment(
+        BLOCK,
+        "a large model",
+        {"sizes": '{"vocabulary": 256_000, "D": 12_288, "layers": 96, "h": 96, "H": 49_152}'},
+    ),
+    Experiment(
+        BLOCK, "a model of 1", {"sizes": '{"vocabulary": 1, "D": 1, "layers": 1, "h": 1, "H": 1}'}
+    ),
 ]
 
 

@@ -6,8 +6,8 @@ ground
     :mod:`~worked_examples.attention`: softmax, entropy, masks, scaled dot-product
     attention, its gradients and its heads, in numpy alone; `claims`, which ties prose to cells.
 first
-    One module a topic with the worked numbers of its chapter: `lookup`, `scaling`, `masking`;
-    `leak` trains with torch.
+    One module a topic with the worked numbers of its chapter: `lookup`, `scaling`, `masking`,
+    `block`; `costs` counts; `leak` and `depth` train or differentiate with torch.
 second
     `views` (values to HTML, numpy alone) and `figures` (values to matplotlib).
 third

@@ -574,8 +574,10 @@ def _as_floats(**named):
     for name, array in arrays.items():
         if array.dtype.kind not in "biuf":
             raise ValueError(f"{name} must hold real numbers; got dtype {array.dtype}")
-    floats = [a.dtype if a.dtype.kind == "f" else np.dtype(float) for a in arrays.values()]
-    dtype = np.result_type(*floats)
+    # A plain number, as a bias of 0, has no width of its own: it follows the arrays.
+    own = [a for name, a in arrays.items() if not isinstance(named[name], (int, float))]
+    floats = [a.dtype if a.dtype.kind == "f" else np.dtype(float) for a in own]
+    dtype = np.result_type(*floats or [float])
     compute = np.result_type(dtype, np.float32)  # float16 would overflow past 65504
     return [array.astype(compute, copy=False) for array in arrays.values()], dtype
 

@@ -68,6 +68,20 @@ def _mask():
     yield "Softmax first, then mask", masking.ordering_table("softmax first")
 
 
+def _params():
+    from worked_examples import costs
+
+    sizes = costs.SIZES
+    yield (
+        "Parameters of one layer: D = {D}, h = {h}, H = {H}".format(**sizes),
+        costs.layer_table(*(sizes[name] for name in ("D", "h", "H"))),
+    )
+    yield (
+        "Parameters of the model: |V| = {vocabulary}, layers: {layers}".format(**sizes),
+        costs.model_table(**sizes),
+    )
+
+
 # Each flag, what its help says, and the tables that it prints.
 SECTIONS = {
     "bottleneck": (
@@ -78,6 +92,7 @@ SECTIONS = {
     "select": ("keys that disagree: queries that choose, and one that cannot", _select),
     "scale": ("what dividing by sqrt(d_k) does, for widths from 4 to 1024", _scale),
     "mask": ("the causal mask before the softmax, and after it", _mask),
+    "params": ("how many parameters each part of a transformer holds", _params),
 }
 
 

@@ -1,8 +1,9 @@
 """Every explorer of the book, by name: each a view and its controls."""
 
-from worked_examples import lookup, masking, scaling
+from worked_examples import costs, lookup, masking, scaling
 from worked_examples.controls import Choice, Slider, Steps, Switch
 from worked_examples.explorer import Explorer
+from worked_examples.views import block as block_views
 from worked_examples.views import lookup as lookup_views
 from worked_examples.views import masking as masking_views
 from worked_examples.views import recurrence as recurrence_views
@@ -87,6 +88,31 @@ MASKING = Explorer(
     ],
 )
 
+# ------------------------------------------------------------------- the rest of the block
+
+BLOCK = Explorer(
+    "block",
+    "Where are a model's parameters?",
+    block_views.parameters,
+    [
+        Steps(
+            "vocabulary", "tokens |V|",
+            (256, 1000, 5000, 10_000, 20_000, 30_522, 50_000, 100_000, 250_000),
+            costs.SIZES["vocabulary"],
+        ),
+        Steps(
+            "D", "width D", (32, 64, 128, 256, 384, 512, 768, 1024, 2048, 4096), costs.SIZES["D"]
+        ),
+        Slider("layers", "layers", 1, 96, 1, costs.SIZES["layers"]),
+        Slider("h", "heads h", 1, 64, 1, costs.SIZES["h"]),
+        Steps(
+            "H", "hidden width H",
+            (32, 128, 256, 512, 1024, 1536, 2048, 3072, 4096, 8192, 16_384), costs.SIZES["H"],
+        ),
+    ],
+)  # fmt: skip
+
 # ------------------------------------------------------------------------------------- all
 
-ALL = {explorer.name: explorer for explorer in (BOTTLENECK, ONE_QUERY, SELECT, SCALING, MASKING)}
+# In the order in which they stand above, which is that of the book.
+ALL = {value.name: value for value in list(globals().values()) if isinstance(value, Explorer)}

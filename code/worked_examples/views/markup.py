@@ -85,9 +85,12 @@ def svg(width, height, body, title):
     )
 
 
-def bars(labels, values, title, *, largest=1.0, color=BLUE):
-    """Draw one horizontal bar a label, from 0 to `largest`, with its number behind it."""
-    left, span, row = 84, 190, 24
+def bars(labels, values, title, *, largest=1.0, color=BLUE, left=84):
+    """Draw one horizontal bar a label, from 0 to `largest`, with its number behind it.
+
+    The labels have `left` pixels, less 8.
+    """
+    span, row = 190, 24
     marks = [
         f'<line x1="{left}" y1="0" x2="{left}" y2="{row * len(labels)}" stroke="currentColor"/>'
     ]
