@@ -24,7 +24,7 @@ __all__ = [
     "Trained",
     "attend",
     "draw_tokens",
-    "head_table",
+    "head_tables",
     "least_bits",
     "loss_table",
     "mean_maps",
@@ -274,35 +274,35 @@ def removal_costs(model):
     return np.stack(removed, axis=-1) - model.bits[:, None]
 
 
-def head_table(model, seed_index=0):
-    """Read each head of one model: how it spreads, where it looks, and what it is needed for.
+def head_tables(model):
+    """Read each head of each model: how it spreads, where it looks, what it is needed for.
 
     All readings are means over the positions at which the loss is counted.
 
     Parameters
     ----------
     model : Trained
-    seed_index : int
-        Which of the seeds.
 
     Returns
     -------
-    list of dict
-        One row a head: entropy in bits; mean distance in positions; mean weight on the newest
-        token (lag 0), the one before it (lag 1) and the one that a period back stood before the
-        wanted one (lag PERIOD - 1); and the rise of the loss without the head, in bits.
+    list of list of dict
+        One table a seed, one row a head: entropy in bits; mean distance in positions; mean weight
+        on the newest token (lag 0), the one before it (lag 1) and the one that stood a period
+        before the wanted one (lag PERIOD - 1); the rise of the loss without the head, in bits.
     """
-    A = _weights(model)[seed_index][..., PERIOD - 1 : -1, :]  # (n, h, queries, L)
-    queries = np.arange(PERIOD - 1, A.shape[-1] - 1)
-    lag = queries[:, None] - np.arange(A.shape[-1])
-    costs = removal_costs(model)[seed_index]
+    A = _weights(model)[..., PERIOD - 1 : -1, :]  # (seeds, n, h, queries, L)
+    lag = np.arange(PERIOD - 1, A.shape[-1] - 1)[:, None] - np.arange(A.shape[-1])
+    mean = A.mean(axis=1)  # (seeds, h, queries, L)
     readings = {
-        "entropy": entropy(A).mean(axis=(0, 2)),
-        "distance": (A * lag).sum(axis=-1).mean(axis=(0, 2)),
-        **{f"lag {k}": (A * (lag == k)).sum(axis=-1).mean(axis=(0, 2)) for k in (0, 1, PERIOD - 1)},
-        "loss without it": costs,
+        "entropy": entropy(A).mean(axis=(1, 3)),
+        "distance": (mean * lag).sum(axis=-1).mean(axis=-1),
+        **{f"lag {k}": (mean * (lag == k)).sum(axis=-1).mean(axis=-1) for k in (0, 1, PERIOD - 1)},
+        "loss without it": removal_costs(model),
     }
     return [
-        {"head": i, **{name: float(values[i]) for name, values in readings.items()}}
-        for i in range(model.h)
+        [
+            {"head": i, **{name: float(values[s, i]) for name, values in readings.items()}}
+            for i in range(model.h)
+        ]
+        for s in range(len(model.bits))
     ]
