@@ -26,6 +26,7 @@ class Experiment(NamedTuple):
 
 
 LOOKUP, SCALING, MASK = "02_*.ipynb", "03_*.ipynb", "04_*.ipynb"
+HEADS = "05_*.ipynb"
 ONE_KEY = "{'is': [0.4, 0.5, 0.6]}"
 HUNDRED_KEYS = "{f'word {i}': [i / 50, 1 - i / 50, 0.5] for i in range(100)}"
 WIDE_KEYS = "{f'word {i}': np.cos(np.arange(4096) * i) for i in range(5)}"
@@ -69,6 +70,16 @@ EXPERIMENTS = [
     Experiment(MASK, "nothing cached", {"cached, new": "0, 3"}),
     Experiment(MASK, "one new token", {"cached, new": "63, 1"}),
     Experiment(MASK, "one seed", {"seeds": "(5,)"}),
+    Experiment(
+        HEADS,
+        "L 1, one head",
+        {"d, h, L": "16, 1, 1", "levels": "[3]", "swings": "[1]", "counts": "(1,)", "seed": "4"},
+    ),
+    Experiment(
+        HEADS,
+        "L 64, heads of width 1",
+        {"d, h, L": "16, 16, 64", "levels": "list(range(64))", "swings": "[1, 0, -1, 0] * 16"},
+    ),
 ]
 
 

@@ -43,9 +43,11 @@ def reach(values, wanted, best):
     note = {"textcoords": "offset points", "fontsize": 10}
     axes.annotate("wanted", wanted, (-8, 9), color=RED, ha="right", **note)
     axes.annotate("best of one head", best, (-9, -14), color=BLUE, ha="right", **note)
-    axes.annotate("one head: shaded", values.mean(axis=0), (0, -2), color=BLUE, ha="center", **note)
+    middle = values.mean(axis=0) - (0, (high - low)[1] / 4)
+    axes.annotate("one head: the shape", middle, (0, 0), color=BLUE, ha="center", **note)
     axes.annotate("two heads: the whole box", (low[0], low[1]), (6, 6), color=GREEN, **note)
     axes.margins(0.12)
+    axes.set_aspect("equal", adjustable="datalim")
     axes.set_xlabel("level")
     axes.set_ylabel("swing")
     return figure
