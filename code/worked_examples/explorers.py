@@ -105,6 +105,5 @@ HEADS = Explorer(
 # ------------------------------------------------------------------------------------- all
 
 ALL = {
-    explorer.name: explorer
-    for explorer in (BOTTLENECK, ONE_QUERY, SELECT, SCALING, MASKING, HEADS)
+    explorer.name: explorer for explorer in (BOTTLENECK, ONE_QUERY, SELECT, SCALING, MASKING, HEADS)
 }

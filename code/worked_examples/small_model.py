@@ -8,7 +8,6 @@ token.
 """
 
 import math
-from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +15,7 @@ import torch
 from torch.nn import functional as F
 
 from worked_examples.attention import entropy
+from worked_examples.training import one_thread
 
 __all__ = [
     "PERIOD",
@@ -169,17 +169,6 @@ def _bits(parameters, tokens, h, **options):
 # ----------------------------------------------------------------------------------- training
 
 
-@contextmanager
-def _one_thread():
-    """Work on one thread, as matrices this small gain nothing from two; then as before."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
 def train(h, *, seeds=SEEDS, steps=300, B=32, L=12, d=32, rate=0.02):
     """Train one model a seed, on new sequences at every step, and measure all on 200 more.
 
@@ -211,7 +200,7 @@ def train(h, *, seeds=SEEDS, steps=300, B=32, L=12, d=32, rate=0.02):
     drawn = [draw_tokens(steps * B, L, np.random.default_rng(1000 + seed)) for seed in seeds]
     batches = torch.from_numpy(np.array(drawn)).split(B, dim=1)  # each (seeds, B, L)
     held_out = torch.from_numpy(draw_tokens(200, L, np.random.default_rng(999)))
-    with _one_thread():
+    with one_thread():
         for step, tokens in enumerate(batches):
             for group in optimiser.param_groups:  # down to 0 in a straight line
                 group["lr"] = rate * (1 - step / steps)
