@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 SCRIPT = Path(__file__).resolve().parents[1] / "code" / "worked_examples" / "attention.py"
-FLAGS = ("--bottleneck", "--one", "--select", "--scale", "--mask", "--params")
+FLAGS = ("--bottleneck", "--one", "--select", "--scale", "--mask", "--heads", "--params")
 
 
 def run(*flags, cwd=None, status=0):
@@ -52,6 +52,15 @@ def everything():
              "0.9611", "0.3591", "0.3379", "0.0549", "0.3597", "0.3654"],
         ),
         ("--mask", ["0.4551", "0.6225", "0.7240", "1.0000"]),
+        (
+            "--heads",
+            [
+                "0.3600  15.0800  2.5600  2.4000",
+                "best single head  1.4891  0.4683  1.5644",
+                "    8   64     1048576     2147483648        32.0000",
+                "cross, L_k = 4096      1048576     6979321856       128.0000",
+            ],
+        ),
         (
             "--params",
             ["1048576  0.3326", "2097152  0.6653", "3152384  1.0000", "25600000", "18874368",

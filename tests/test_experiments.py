@@ -26,6 +26,7 @@ class Experiment(NamedTuple):
 
 
 LOOKUP, SCALING, MASK = "02_*.ipynb", "03_*.ipynb", "04_*.ipynb"
+HEADS = "05_*.ipynb"
 BLOCK = "06_*.ipynb"
 ONE_KEY = "{'is': [0.4, 0.5, 0.6]}"
 HUNDRED_KEYS = "{f'word {i}': [i / 50, 1 - i / 50, 0.5] for i in range(100)}"
@@ -70,6 +71,16 @@ EXPERIMENTS = [
     Experiment(MASK, "nothing cached", {"cached, new": "0, 3"}),
     Experiment(MASK, "one new token", {"cached, new": "63, 1"}),
     Experiment(MASK, "one seed", {"seeds": "(5,)"}),
+    Experiment(
+        HEADS,
+        "L 1, one head",
+        {"d, h, L": "16, 1, 1", "levels": "[3]", "swings": "[1]", "counts": "(1,)", "seed": "4"},
+    ),
+    Experiment(
+        HEADS,
+        "L 64, heads of width 1",
+        {"d, h, L": "16, 16, 64", "levels": "list(range(64))", "swings": "[1, 0, -1, 0] * 16"},
+    ),
     Experiment(BLOCK, "L 1", {"L, D, h, H": "1, 16, 4, 64"}),
     Experiment(BLOCK, "L 64, 16 heads", {"L, D, h, H": "64, 256, 16, 8"}),
     Experiment(BLOCK, "all sizes 1", {"L, D, h, H": "1, 1, 1, 1"}),

@@ -10,13 +10,13 @@ import worked_examples
 
 ROOT = Path(worked_examples.__file__).parent
 GROUND = {"attention", "claims", "training"}
-FIRST = {"lookup", "recurrence", "scaling", "masking", "block", "costs"}
-TRAINED = {"reader", "retrieval", "leak", "depth"}
+FIRST = {"lookup", "recurrence", "scaling", "masking", "block", "costs", "heads"}
+TRAINED = {"reader", "retrieval", "leak", "depth", "small_model"}
 SECOND = {"views", "figures"}
 THIRD = {"controls", "explorer", "explorers", "exercises", "command_line"}
 FLOORS = (GROUND, FIRST, TRAINED, SECOND, THIRD)
 # Trained or compared with the library: the only modules that may import torch.
-WITH_TORCH = {"leak", "reader", "training", "depth"}
+WITH_TORCH = {"leak", "reader", "training", "depth", "small_model"}
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
 
 

@@ -68,6 +68,15 @@ def _mask():
     yield "Softmax first, then mask", masking.ordering_table("softmax first")
 
 
+def _heads():
+    from worked_examples import heads
+
+    yield "Two relations, one row of weights: share on the newest position", heads.blend_table()
+    yield "Errors over five series", heads.pattern_table()
+    yield "One width, more heads (d = 512, L = 1024)", heads.heads_table()
+    yield "Three choices and their costs (d = 512, L = 1024, 8 heads)", heads.choices_table()
+
+
 def _params():
     from worked_examples import costs
 
@@ -92,6 +101,7 @@ SECTIONS = {
     "select": ("keys that disagree: queries that choose, and one that cannot", _select),
     "scale": ("what dividing by sqrt(d_k) does, for widths from 4 to 1024", _scale),
     "mask": ("the causal mask before the softmax, and after it", _mask),
+    "heads": ("two relations at once, and what a layer's heads cost", _heads),
     "params": ("how many parameters each part of a transformer holds", _params),
 }
 

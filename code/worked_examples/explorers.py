@@ -4,6 +4,7 @@ from worked_examples import costs, lookup, masking, scaling
 from worked_examples.controls import Choice, Slider, Steps, Switch
 from worked_examples.explorer import Explorer
 from worked_examples.views import block as block_views
+from worked_examples.views import heads as heads_views
 from worked_examples.views import lookup as lookup_views
 from worked_examples.views import masking as masking_views
 from worked_examples.views import recurrence as recurrence_views
@@ -87,6 +88,26 @@ MASKING = Explorer(
         Slider("padded_end", "padded at end", 0, len(masking.SCORES), 1, 0, group="padding"),
     ],
 )
+
+# ----------------------------------------------------------------------------------- heads
+
+HEADS = Explorer(
+    "heads",
+    "One width, more heads: what moves?",
+    heads_views.split,
+    [
+        Steps("d", "width d", (8, 10, 16, 32, 64, 128, 256, 512, 768, 1024, 2048, 4096), 512),
+        Slider("h", "heads h", 1, 32, 1, 8),
+        Steps("L", "length L", tuple(2**i for i in range(14)), 1024),
+        Choice("kind", "weights kept as", ("float32", "float16"), "float32"),
+    ],
+)
+
+# ------------------------------------------------------------------------------------- all
+
+ALL = {
+    explorer.name: explorer for explorer in (BOTTLENECK, ONE_QUERY, SELECT, SCALING, MASKING, HEADS)
+}
 
 # ------------------------------------------------------------------- the rest of the block
 
