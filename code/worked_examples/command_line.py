@@ -82,6 +82,15 @@ def _params():
     )
 
 
+def _positions():
+    from worked_examples import positions
+
+    yield "Sinusoids: four positions, D = 4, base 10000", positions.encoding_table()
+    yield "Cosine of two encodings so far apart", positions.similarity_table()
+    yield "How far further apart means less alike", positions.monotone_table()
+    yield "ALiBi: the slope of each head", positions.slopes_table()
+
+
 # Each flag, what its help says, and the tables that it prints.
 SECTIONS = {
     "bottleneck": (
@@ -93,6 +102,7 @@ SECTIONS = {
     "scale": ("what dividing by sqrt(d_k) does, for widths from 4 to 1024", _scale),
     "mask": ("the causal mask before the softmax, and after it", _mask),
     "params": ("how many parameters each part of a transformer holds", _params),
+    "positions": ("sinusoids, how alike they are, and ALiBi's slopes", _positions),
 }
 
 

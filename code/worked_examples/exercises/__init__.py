@@ -6,5 +6,6 @@ Each is called with the function: ``check_weights(my_weights)``.
 from worked_examples.exercises.block import *  # noqa: F403
 from worked_examples.exercises.lookup import *  # noqa: F403
 from worked_examples.exercises.masking import *  # noqa: F403
+from worked_examples.exercises.positions import *  # noqa: F403
 from worked_examples.exercises.recurrence import *  # noqa: F403
 from worked_examples.exercises.scaling import *  # noqa: F403
