@@ -38,10 +38,13 @@ class Run(NamedTuple):
     accuracy : (S, longest) array
         Share of right answers at each position of new, longer sequences; NaN where the task
         asks for none.
+    windowed : (S, longest) array
+        The same with each query made to see the nearest L keys only, as many as in training.
     """
 
     loss: np.ndarray
     accuracy: np.ndarray
+    windowed: np.ndarray
 
 
 def draw(task, n, L, rng):
@@ -104,20 +107,21 @@ def _rotated(X, base=10000.0):
     return torch.stack([a * cos - b * sin, a * sin + b * cos], dim=-1).flatten(-2)
 
 
-def _added_to_scores(parameters, method, L, h):
+def _added_to_scores(parameters, method, B, L, h, window):
     """Give the causal mask in its additive form, and the method's bias on top."""
-    added = torch.full((L, L), -math.inf).triu(1)
+    distance = torch.arange(L)[:, None] - torch.arange(L)
+    hidden = (distance < 0) | (distance >= (window or L))
+    added = torch.zeros(L, L).masked_fill(hidden, -math.inf)
     if method == "ALiBi":
         return added + torch.from_numpy(alibi_bias(alibi_slopes(h), L)).float()
     if method == "learned bias":
-        distance = (torch.arange(L)[:, None] - torch.arange(L)).clamp(min=0)
         known = parameters["bias"].shape[-1]
-        bias = parameters["bias"][..., distance.clamp(max=known - 1)]  # (S, h, L, L)
-        return added + bias[..., None, :, :, :]  # (S, 1, h, L, L): the same for all of a batch
+        bias = parameters["bias"][..., distance.clamp(0, known - 1)]  # (S, h, L, L)
+        return added + bias.repeat_interleave(B, dim=0)  # (S B, h, L, L): alike over a batch
     return added
 
 
-def predict(parameters, tokens, method, h):
+def predict(parameters, tokens, method, h, window=None):
     """Score every token as the answer at every position.
 
     Past the length that was trained on, learned vectors go on with the last of them, and the
@@ -132,6 +136,8 @@ def predict(parameters, tokens, method, h):
         One of `METHODS`.
     h : int
         Number of heads.
+    window : int, optional
+        How many of the nearest keys a query sees, itself among them; by default all before it.
 
     Returns
     -------
@@ -146,14 +152,14 @@ def predict(parameters, tokens, method, h):
         X = X + parameters["position"][:, None, torch.arange(L).clamp(max=known - 1)]
     rows = X.flatten(1, 2)  # (S, B L, d)
     Q, K, V = (
-        (rows @ parameters[name]).view(S, B, L, h, -1).transpose(2, 3)  # (S, B, h, L, d_k)
+        (rows @ parameters[name]).view(S * B, L, h, -1).transpose(1, 2)  # (S B, h, L, d_k)
         for name in ("query", "key", "value")
     )
     if method == "rotary":
         Q, K = _rotated(Q), _rotated(K)
-    added = _added_to_scores(parameters, method, L, h)
+    added = _added_to_scores(parameters, method, B, L, h, window)
     heads = F.scaled_dot_product_attention(Q, K, V, attn_mask=added)
-    joined = heads.transpose(2, 3).reshape(S, B * L, -1)  # (S, B L, d)
+    joined = heads.transpose(1, 2).reshape(S, B * L, -1)  # (S, B L, d)
     return (joined @ parameters["readout"]).view(S, B, L, TOKENS)
 
 
@@ -219,15 +225,23 @@ def train(task, method, seeds=(0, 1, 2), *, L=16, longest=128, steps=160, B=16, 
             optimiser.step()
         with torch.no_grad():
             tokens, targets = _drawn(task, 50, longest, rngs)
-            right = predict(parameters, tokens, method, h).argmax(dim=-1) == targets
-        asked = (targets != NO_TARGET).sum(dim=1)  # (S, longest)
-        accuracy = torch.where(asked > 0, right.sum(dim=1) / asked, torch.nan)
-    return Run(losses.detach().numpy() / math.log(2), accuracy.numpy())
+            accuracy, windowed = (
+                _accuracy(predict(parameters, tokens, method, h, window), targets)
+                for window in (None, L)
+            )
+    return Run(losses.detach().numpy() / math.log(2), accuracy, windowed)
 
 
 def _drawn(task, n, L, rngs):
     pairs = [draw(task, n, L, rng) for rng in rngs]
     return tuple(torch.from_numpy(np.stack(arrays)) for arrays in zip(*pairs, strict=True))
+
+
+def _accuracy(guesses, targets):
+    """Give the share of right answers of each model at each position, (S, L)."""
+    right = (guesses.argmax(dim=-1) == targets).sum(dim=1)
+    asked = (targets != NO_TARGET).sum(dim=1)
+    return torch.where(asked > 0, right / asked, torch.nan).numpy()
 
 
 def _losses(guesses, targets):

@@ -63,7 +63,7 @@ def clocks(k, starts, D, base, most=4):
         axis.add_patch(Circle((0, 0), 1, fill=False, edgecolor=GREY, linewidth=1))
         for start, color in zip(starts, (BLUE, RED, GREEN), strict=False):
             _turn(axis, start * omega, k * omega, color, start, k)
-        axis.set(xlim=(-2.6, 2.6), ylim=(-1.45, 1.45), aspect="equal")
+        axis.set(xlim=(-1.8, 1.8), ylim=(-1.5, 1.5), aspect="equal")
         axis.set_title(f"features {2 * i}, {2 * i + 1}: turned {k * omega:.4g} rad", fontsize=10)
     return figure
 
@@ -72,10 +72,11 @@ def _turn(axis, start, turn, color, pos, k):
     """Draw two points on a clock and the arc from one to the other; sines up, cosines right."""
     arc = start + np.linspace(0, turn, 200)
     axis.plot(np.cos(arc), np.sin(arc), color=color, linewidth=3, alpha=0.45)
-    for phase, name, face in ((start, pos, "white"), (start + turn, pos + k, color)):
+    ends = ((start, pos, "white", 0.66), (start + turn, pos + k, color, 1.32))
+    for phase, name, face, reach in ends:  # the start is named inside the clock, the end outside
         point = np.array([math.cos(phase), math.sin(phase)])
         axis.plot(*point, "o", color=color, markerfacecolor=face, markersize=7)
-        axis.text(*(1.32 * point), str(name), color=color, ha="center", va="center", fontsize=10)
+        axis.text(*(reach * point), str(name), color=color, ha="center", va="center", fontsize=10)
 
 
 def similarities(widths, base, longest=100):
@@ -93,12 +94,15 @@ def similarities(widths, base, longest=100):
     """
     k = np.arange(longest + 1)
     figure, axes = new_figure(height=3.2)
+    ends = {}
     for i, D in enumerate(widths):
-        color = (RED, BLUE, GREEN, PURPLE)[i % 4]
         cosine = offset_similarity(k, D, base)
-        axes.plot(k, cosine, color=color, linewidth=1.6)
-        # The names stand above one another at the right, in the order of their curves' ends.
-        axes.annotate(f"D = {D}", (longest, cosine[-1]), (5, 0), textcoords="offset points",
+        (line,) = axes.plot(k, cosine, color=(RED, BLUE, GREEN, PURPLE)[i % 4], linewidth=1.6)
+        ends[D] = (cosine[-1], line.get_color())
+    height = -np.inf
+    for D, (end, color) in sorted(ends.items(), key=lambda item: item[1]):
+        height = max(end, height + 0.1)  # names stand above one another where the ends are close
+        axes.annotate(f"D = {D}", (longest, height), (5, 0), textcoords="offset points",
                       color=color, va="center", annotation_clip=False)  # fmt: skip
     axes.axhline(0, color=GREY, linewidth=0.8)
     axes.set(xlabel="offset k", ylabel="cosine of PE(p) and PE(p + k)", xlim=(0, longest))
@@ -137,7 +141,8 @@ def _grid(axis, matrix, most):
     )  # fmt: skip
     axis.invert_yaxis()
     for kind, count in (("x", columns), ("y", rows)):
-        getattr(axis, f"set_{kind}ticks")(range(0, count, max(1, math.ceil(count / 5))))
+        step = next(n for n in (1, 2, 5, 10, 20, 50, 100, 1000, count) if count / n <= 7)
+        getattr(axis, f"set_{kind}ticks")(range(0, count, step))
     return mesh
 
 
@@ -165,7 +170,8 @@ def accuracy_by_position(studies, trained, chance):
         axis.set_axis_off()
     for axis, method in zip(axes.flat, methods, strict=False):
         for (task, runs), color in zip(studies.items(), (BLUE, RED), strict=False):
-            accuracy = _smooth(runs[method].accuracy)
+            sides = np.split(runs[method].accuracy, [trained], axis=1)
+            accuracy = np.concatenate([_smooth(side) for side in sides], axis=1)
             x = np.arange(accuracy.shape[1])
             axis.fill_between(
                 x, accuracy.min(axis=0), accuracy.max(axis=0), color=color, alpha=0.25, lw=0
@@ -178,7 +184,7 @@ def accuracy_by_position(studies, trained, chance):
     for axis in axes[-1]:
         axis.set_xlabel("position")
     for axis in axes[:, 0]:
-        axis.set_ylabel("right")
+        axis.set_ylabel("share right")
     for (task, _), color, height in zip(studies.items(), (BLUE, RED), (0.82, 0.62), strict=False):
         axes[0, 0].text(0.97, height, task, color=color, ha="right", transform=axes[0, 0].transAxes)
     return figure
