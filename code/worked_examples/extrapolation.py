@@ -8,7 +8,6 @@ alike but for position.
 """
 
 import math
-from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +15,7 @@ import torch
 from torch.nn import functional as F
 
 from worked_examples.positions import alibi_bias, alibi_slopes, angles, sinusoidal_encoding
+from worked_examples.training import one_thread
 
 __all__ = ["BACK", "FLAGS", "METHODS", "TASKS", "TOKENS", "Run", "draw", "length_table", "predict",
            "study", "train"]  # fmt: skip
@@ -166,17 +166,6 @@ def predict(parameters, tokens, method, h, window=None):
 # ---------------------------------------------------------------------------------- training
 
 
-@contextmanager
-def _one_thread():
-    """Work on one thread, as matrices this small gain nothing from two; then as before."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
 def train(task, method, seeds=(0, 1, 2), *, L=16, longest=128, steps=160, B=16, d=32, h=4,
           rate=0.02):  # fmt: skip
     """Train one model a seed on sequences of L, and try them on sequences of `longest`.
@@ -216,7 +205,7 @@ def train(task, method, seeds=(0, 1, 2), *, L=16, longest=128, steps=160, B=16, 
     }
     rngs = [np.random.default_rng([seed, 1]) for seed in seeds]
     optimiser = torch.optim.Adam(parameters.values(), lr=rate, fused=True)
-    with _one_thread():
+    with one_thread():
         tokens, targets = _drawn(task, steps * B, L, rngs)
         for x, y in zip(tokens.split(B, dim=1), targets.split(B, dim=1), strict=True):
             losses = _losses(predict(parameters, x, method, h), y)
