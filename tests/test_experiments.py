@@ -89,6 +89,7 @@ EXPERIMENTS = [
     ),
     Experiment(
         BLOCK, "a model of 1", {"sizes": '{"vocabulary": 1, "D": 1, "layers": 1, "h": 1, "H": 1}'}
+    ),
     Experiment(
         POSITION,
         "sizes 1",
