@@ -11,7 +11,7 @@ from sphinx.util import logging
 
 LOGGER = logging.getLogger(__name__)
 # What every page is made with, beside its own text.
-SOURCES = ("sphinx_ext/**/*.py", "book/_static/**/*.*", "_toc.yml")
+SOURCES = ("sphinx_ext/**/*.py", "book/_static/**/*.*")
 # Pages that Sphinx makes itself.
 GENERATED = {"search"}
 

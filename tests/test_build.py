@@ -116,7 +116,7 @@ def test_a_broken_formula_or_link_fails_every_build(small, text, complaint):
         assert complaint in printed
 
 
-def test_a_page_that_left_the_book_leaves_the_site_and_every_sidebar(small):
+def test_every_sidebar_follows_the_pages_and_their_titles(small):
     (small / "book/extra.md").write_text("# One page more\n\nIts words.\n")
     (small / "_toc.yml").write_text(f"{TOC}- file: book/extra\n")
     printed, good = build(small)
@@ -124,10 +124,16 @@ def test_a_page_that_left_the_book_leaves_the_site_and_every_sidebar(small):
     assert "One page more" in page(small)
     assert "Its words." in page(small, "book/extra")
 
+    (small / "book/extra.md").write_text("# Another name\n\nIts words.\n")
+    printed, good = build(small)
+    assert good, printed
+    assert "Another name" in page(small)
+    assert "One page more" not in page(small)
+
     (small / "_toc.yml").write_text(TOC)
     printed, good = build(small)
     assert good, printed
-    assert "One page more" not in page(small)
+    assert "Another name" not in page(small)
     assert not (small / "_build/html/book/extra.html").exists()
 
 

@@ -8,7 +8,16 @@ from pathlib import Path
 import pytest
 
 SCRIPT = Path(__file__).resolve().parents[1] / "code" / "worked_examples" / "attention.py"
-FLAGS = ("--bottleneck", "--one", "--select", "--scale", "--mask", "--heads", "--params")
+FLAGS = (
+    "--bottleneck",
+    "--one",
+    "--select",
+    "--scale",
+    "--mask",
+    "--heads",
+    "--params",
+    "--positions",
+)
 
 
 def run(*flags, cwd=None, status=0):
@@ -65,6 +74,16 @@ def everything():
             "--params",
             ["1048576  0.3326", "2097152  0.6653", "3152384  1.0000", "25600000", "18874368",
              "18914304"],
+        ),
+        (
+            "--positions",
+            [
+                "1     0.8415     0.5403     0.0100     1.0000",
+                "1  0.8838  0.9662   0.9731",
+                "512                  43        0.5264",
+                "0  0.2500  0.2500  0.5000",
+                "5          0.1250  0.0156",
+            ],
         ),
     ],
 )  # fmt: skip

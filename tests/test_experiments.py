@@ -28,6 +28,7 @@ class Experiment(NamedTuple):
 LOOKUP, SCALING, MASK = "02_*.ipynb", "03_*.ipynb", "04_*.ipynb"
 HEADS = "05_*.ipynb"
 BLOCK = "06_*.ipynb"
+POSITION, QUICK = "07_*.ipynb", {"seeds, steps": "(0,), 2"}
 ONE_KEY = "{'is': [0.4, 0.5, 0.6]}"
 HUNDRED_KEYS = "{f'word {i}': [i / 50, 1 - i / 50, 0.5] for i in range(100)}"
 WIDE_KEYS = "{f'word {i}': np.cos(np.arange(4096) * i) for i in range(5)}"
@@ -99,6 +100,25 @@ EXPERIMENTS = [
     ),
     Experiment(
         BLOCK, "a model of 1", {"sizes": '{"vocabulary": 1, "D": 1, "layers": 1, "h": 1, "H": 1}'}
+    ),
+    Experiment(
+        POSITION,
+        "sizes 1",
+        QUICK
+        | {"L, d, h": "1, 1, 1", "L": "1", "B, L": "1, 1", "L, pairs": "1, 1", "D, base": "2, 10"}
+        | {
+            "positions_drawn, features": "1, 2",
+            "built_for": "1",
+            "size": "1",
+            "k, starts": "1, (0,)",
+        },
+    ),
+    Experiment(
+        POSITION,
+        "sizes 64 and wider",
+        QUICK
+        | {"L, d, h": "64, 64, 8", "L": "64", "B, L": "9, 64", "L, pairs": "64, 2048"}
+        | {"D, base": "64, 1e6", "positions_drawn, features": "300, 512", "size": "64", "m": "3.0"},
     ),
 ]
 

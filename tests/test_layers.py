@@ -9,14 +9,14 @@ import pytest
 import worked_examples
 
 ROOT = Path(worked_examples.__file__).parent
-GROUND = {"attention", "claims", "training"}
+GROUND = {"attention", "claims", "training", "positions"}
 FIRST = {"lookup", "recurrence", "scaling", "masking", "block", "costs", "heads"}
-TRAINED = {"reader", "retrieval", "leak", "depth", "small_model"}
+TRAINED = {"reader", "retrieval", "leak", "depth", "small_model", "extrapolation"}
 SECOND = {"views", "figures"}
 THIRD = {"controls", "explorer", "explorers", "exercises", "command_line"}
 FLOORS = (GROUND, FIRST, TRAINED, SECOND, THIRD)
 # Trained or compared with the library: the only modules that may import torch.
-WITH_TORCH = {"leak", "reader", "training", "depth", "small_model"}
+WITH_TORCH = {"leak", "reader", "training", "depth", "small_model", "extrapolation"}
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
 
 

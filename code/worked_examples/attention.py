@@ -274,7 +274,7 @@ def additive_mask(mask):
 # -------------------------------------------------------------------------------- attention
 
 
-def scaled_dot_product_attention(Q, K, V, *, mask=None, causal=False, scale=None):
+def scaled_dot_product_attention(Q, K, V, *, mask=None, causal=False, scale=None, bias=None):
     """Average values by how well their keys match each query.
 
     ``softmax(Q K^T / sqrt(d_k)) V``, equation 1 of Vaswani et al. (2017).
@@ -292,6 +292,10 @@ def scaled_dot_product_attention(Q, K, V, *, mask=None, causal=False, scale=None
         Also hide the future, as `causal_mask` does: the last query sees the last key.
     scale : float, optional
         What the scores are multiplied by; by default 1 / sqrt(d_k).
+    bias : array of float, optional
+        Broadcastable to the scores, and added to them after the scaling and before the masks,
+        as a position's distance may be. It does not change the dtype of the result. To hide a
+        position, pass a mask: -inf is not taken here.
 
     Returns
     -------
@@ -303,8 +307,9 @@ def scaled_dot_product_attention(Q, K, V, *, mask=None, causal=False, scale=None
     Raises
     ------
     ValueError
-        If shapes do not fit, a length or width is 0, the mask is not boolean, or the entries
-        are not real numbers; the message shows what came.
+        If shapes do not fit, a length or width is 0, the mask is not boolean, the bias
+        is boolean or holds an infinity, or the entries are not real numbers; the message shows
+        what came.
 
     Examples
     --------
@@ -321,6 +326,8 @@ def scaled_dot_product_attention(Q, K, V, *, mask=None, causal=False, scale=None
     with np.errstate(invalid="ignore", over="ignore"):  # hidden positions may hold anything
         # (..., L_q, d_k) @ (..., d_k, L_k) -> (..., L_q, L_k)
         scores = Q @ np.swapaxes(K, -1, -2) * _scale(scale, d_k)
+        if bias is not None:
+            scores = scores + _bias(bias, scores.shape, scores.dtype)
         seen = _seen(mask, causal, scores.shape)
         if seen is None:
             weights = softmax(scores)
@@ -331,7 +338,9 @@ def scaled_dot_product_attention(Q, K, V, *, mask=None, causal=False, scale=None
     return output.astype(dtype, copy=False), weights.astype(dtype, copy=False)
 
 
-def attention_gradients(Q, K, V, output_gradient, *, mask=None, causal=False, scale=None):
+def attention_gradients(
+    Q, K, V, output_gradient, *, mask=None, causal=False, scale=None, bias=None
+):
     """Carry the gradient of a loss from attention's output back to Q, K and V.
 
     With G the gradient by the output: by V it is ``A^T G``; by the weights ``G V^T``; by the
@@ -340,8 +349,9 @@ def attention_gradients(Q, K, V, output_gradient, *, mask=None, causal=False, sc
 
     Parameters
     ----------
-    Q, K, V, mask, causal, scale
-        As for `scaled_dot_product_attention`, with equal leading dimensions and finite entries.
+    Q, K, V, mask, causal, scale, bias
+        As for `scaled_dot_product_attention`, with equal leading dimensions and finite entries
+        (of the bias, where a query may look).
     output_gradient : (..., L_q, d_v) array
         Derivative of the loss by each entry of the output.
 
@@ -363,7 +373,9 @@ def attention_gradients(Q, K, V, output_gradient, *, mask=None, causal=False, sc
      [1. 1.]]
     """
     (Q, K, V, G), dtype = _as_floats(Q=Q, K=K, V=V, output_gradient=output_gradient)
-    output, A = scaled_dot_product_attention(Q, K, V, mask=mask, causal=causal, scale=scale)
+    output, A = scaled_dot_product_attention(
+        Q, K, V, mask=mask, causal=causal, scale=scale, bias=bias
+    )
     if G.shape != output.shape or not Q.shape[:-2] == K.shape[:-2] == V.shape[:-2]:
         raise ValueError(
             "gradients need equal leading dimensions and one number an output; got "
@@ -372,6 +384,8 @@ def attention_gradients(Q, K, V, output_gradient, *, mask=None, causal=False, sc
     for name, array in (("Q", Q), ("K", K), ("V", V), ("output_gradient", G)):
         if not np.isfinite(array).all():
             raise ValueError(f"gradients need finite numbers; {name} holds NaN or infinity")
+    if bias is not None and np.isnan(A).any():
+        raise ValueError("gradients need finite numbers; bias holds NaN where a query may look")
     A_gradient = G @ np.swapaxes(V, -1, -2)  # (..., L_q, d_v) @ (..., d_v, L_k)
     S_gradient = A * (A_gradient - (A * A_gradient).sum(axis=-1, keepdims=True))
     S_gradient = S_gradient * _scale(scale, Q.shape[-1])
@@ -471,7 +485,7 @@ def merge_heads(X):
     return np.swapaxes(X, -2, -3).reshape(*batch, L, h * d_v)  # (..., L, h, d_v) -> (..., L, h d_v)
 
 
-def multi_head_attention(X, parameters, h, *, context=None, mask=None, causal=False):
+def multi_head_attention(X, parameters, h, *, context=None, mask=None, causal=False, bias=None):
     """Let h heads attend side by side, and mix what they return.
 
     ``concat(head_0 ... head_h-1) W^O`` with ``head_i = Attention(X W_i^Q, C W_i^K, C W_i^V)``
@@ -486,7 +500,7 @@ def multi_head_attention(X, parameters, h, *, context=None, mask=None, causal=Fa
         Number of heads.
     context : (..., L_k, d_context) array, optional
         What is asked, in cross-attention; by default X itself, which is self-attention.
-    mask, causal
+    mask, causal, bias
         As in `scaled_dot_product_attention`, for scores of shape (..., h, L_q, L_k).
 
     Returns
@@ -507,18 +521,19 @@ def multi_head_attention(X, parameters, h, *, context=None, mask=None, causal=Fa
     ((4, 4), (2, 4, 4))
     """
     Q, K, V, W_O, b_O, dtype = _projected(X, parameters, context)
-    heads, weights = scaled_dot_product_attention(
-        split_heads(Q, h), split_heads(K, h), split_heads(V, h), mask=mask, causal=causal
-    )
+    Q, K, V = split_heads(Q, h), split_heads(K, h), split_heads(V, h)
+    heads, weights = scaled_dot_product_attention(Q, K, V, mask=mask, causal=causal, bias=bias)
     output = merge_heads(heads) @ W_O + b_O  # (..., L_q, h d_v) @ (h d_v, d) -> (..., L_q, d)
     return output.astype(dtype, copy=False), weights.astype(dtype, copy=False)
 
 
-def multi_head_attention_by_loop(X, parameters, h, *, context=None, mask=None, causal=False):
+def multi_head_attention_by_loop(
+    X, parameters, h, *, context=None, mask=None, causal=False, bias=None
+):
     """Compute `multi_head_attention` one head at a time, as its formula is written.
 
     Parameters, results and errors are the same; a mask that differs from head to head is not
-    taken.
+    taken. A bias that does is taken apart: head i adds its own.
 
     Raises
     ------
@@ -538,7 +553,8 @@ def multi_head_attention_by_loop(X, parameters, h, *, context=None, mask=None, c
     heads, weights = [], []
     for i in range(_length("the number of heads", h)):
         parts = [split_heads(matrix, h)[..., i, :, :] for matrix in (Q, K, V)]
-        output, A = scaled_dot_product_attention(*parts, mask=mask, causal=causal)
+        own = None if bias is None else _bias_of_head(bias, h, i)
+        output, A = scaled_dot_product_attention(*parts, mask=mask, causal=causal, bias=own)
         heads.append(output)
         weights.append(A)
     output = np.concatenate(heads, axis=-1) @ W_O + b_O
@@ -650,6 +666,39 @@ def _seen(mask, causal, shape):
     if not fits:
         raise ValueError(f"a mask must broadcast to the scores {shape}; got {mask.shape}")
     return mask if seen is None else mask & seen
+
+
+def _bias(bias, shape, dtype):
+    """Give the bias in the dtype of the scores, checked to broadcast to their shape."""
+    bias = np.asarray(bias)
+    if bias.dtype.kind not in "iuf":
+        raise ValueError(
+            f"a bias must hold real numbers to add to the scores; got dtype {bias.dtype} "
+            "(what is boolean is a mask: pass it as mask)"
+        )
+    bias = bias.astype(dtype, copy=False)
+    if np.isinf(bias).any():
+        raise ValueError(
+            f"a bias must be finite in {dtype}; it holds infinities (to hide a position, pass a "
+            "boolean mask)"
+        )
+    try:
+        fits = np.broadcast_shapes(bias.shape, shape) == shape
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ValueError(f"a bias must broadcast to the scores {shape}; got {bias.shape}")
+    return bias
+
+
+def _bias_of_head(bias, h, i):
+    """Take head i's part of a bias for scores (..., h, L_q, L_k)."""
+    bias = np.asarray(bias)
+    if bias.ndim < 3:
+        return bias  # the same for every head
+    if bias.shape[-3] not in (1, h):
+        raise ValueError(f"a bias must broadcast to {h} heads; got shape {bias.shape}")
+    return bias[..., i if bias.shape[-3] > 1 else 0, :, :]
 
 
 def _average_of_seen(weights, V, seen):

@@ -91,6 +91,15 @@ def _params():
     )
 
 
+def _positions():
+    from worked_examples import positions
+
+    yield "Sinusoids: four positions, D = 4, base 10000", positions.encoding_table()
+    yield "Cosine of two encodings so far apart", positions.similarity_table()
+    yield "How far further apart means less alike", positions.monotone_table()
+    yield "ALiBi: the slope of each head", positions.slopes_table()
+
+
 # Each flag, what its help says, and the tables that it prints.
 SECTIONS = {
     "bottleneck": (
@@ -103,6 +112,7 @@ SECTIONS = {
     "mask": ("the causal mask before the softmax, and after it", _mask),
     "heads": ("two relations at once, and what a layer's heads cost", _heads),
     "params": ("how many parameters each part of a transformer holds", _params),
+    "positions": ("sinusoids, how alike they are, and ALiBi's slopes", _positions),
 }
 
 

@@ -7,6 +7,7 @@ from worked_examples.views import block as block_views
 from worked_examples.views import heads as heads_views
 from worked_examples.views import lookup as lookup_views
 from worked_examples.views import masking as masking_views
+from worked_examples.views import positions as positions_views
 from worked_examples.views import recurrence as recurrence_views
 from worked_examples.views import scaling as scaling_views
 
@@ -132,6 +133,20 @@ BLOCK = Explorer(
         ),
     ],
 )  # fmt: skip
+
+# -------------------------------------------------------------------------------- position
+
+POSITION = Explorer(
+    "position",
+    "How alike are two positions, so far apart?",
+    positions_views.sinusoids,
+    [
+        Steps("D", "width D", (2, 4, 8, 16, 32, 64), 32),
+        Steps("base", "base", (10, 100, 1_000, 10_000, 100_000, 1_000_000), 10_000),
+        Slider("L", "positions L", 1, 64, 1, 32),
+        Slider("offset", "offset", 0, 64, 1, 5),
+    ],
+)
 
 # ------------------------------------------------------------------------------------- all
 

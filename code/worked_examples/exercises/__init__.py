@@ -7,5 +7,6 @@ from worked_examples.exercises.block import *  # noqa: F403
 from worked_examples.exercises.heads import *  # noqa: F403
 from worked_examples.exercises.lookup import *  # noqa: F403
 from worked_examples.exercises.masking import *  # noqa: F403
+from worked_examples.exercises.positions import *  # noqa: F403
 from worked_examples.exercises.recurrence import *  # noqa: F403
 from worked_examples.exercises.scaling import *  # noqa: F403
