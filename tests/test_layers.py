@@ -11,7 +11,7 @@ import worked_examples
 ROOT = Path(worked_examples.__file__).parent
 GROUND = {"attention", "claims", "training", "positions"}
 FIRST = {"lookup", "recurrence", "scaling", "masking", "block", "costs", "heads"}
-TRAINED = {"reader", "retrieval", "leak", "depth", "small_model", "extrapolation"}
+TRAINED = {"reader", "retrieval", "leak", "depth", "small_model", "extrapolation", "decoder"}
 SECOND = {"views", "figures"}
 THIRD = {"controls", "explorer", "explorers", "exercises", "command_line"}
 FLOORS = (GROUND, FIRST, TRAINED, SECOND, THIRD)
