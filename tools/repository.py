@@ -57,7 +57,7 @@ if importlib.util.find_spec("worked_examples") is None:
     above = [up for up in Path("me").absolute().parents if (up / "code/worked_examples").is_dir()]
     sys.path[:0] = [f"{up}/code" for up in above[:1]]
     book = "git+ADDRESS@BRANCH"
-    pip = [sys.executable, "-m", "pip", "install", "-qq", "--no-deps", f"worked_examples @ {book}"]
+    pip = [sys.executable, "-m", "pip", "install", "-qq", "--no-deps", book]
     why = f"The book's code is missing, and pip could not install it from {book}: "
     if not above and subprocess.run(pip).returncode:
         raise ImportError(why + "check the network, then run this cell again.")
