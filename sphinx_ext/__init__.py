@@ -1,8 +1,20 @@
 """What this book asks of Sphinx beyond `_config.yml`, one module a concern."""
 
-from sphinx_ext import cache, citations, maths, pages, progress, rebuild, repository, widgets
+from sphinx_ext import (
+    cache,
+    citations,
+    contents,
+    maths,
+    pages,
+    progress,
+    rebuild,
+    repository,
+    widgets,
+)
 
-CONCERNS = (cache, citations, maths, pages, progress, rebuild, repository, widgets)
+CONCERNS = (
+    cache, citations, contents, maths, pages, progress, rebuild, repository, widgets,
+)  # fmt: skip
 
 
 def setup(app):

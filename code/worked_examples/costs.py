@@ -1,8 +1,8 @@
 """Counting what a transformer holds: its parameters, part by part.
 
-|V| is written `vocabulary`: how many tokens there are. D is the width of the model, h the number
-of heads, H the hidden width of the feed-forward part. No count here depends on the length L of
-a sequence.
+``|V|`` is written `vocabulary`: how many tokens there are. D is the width of the model, h the
+number of heads, H the hidden width of the feed-forward part. No count here depends on the length
+L of a sequence.
 """
 
 import operator

@@ -1,7 +1,8 @@
 """A whole decoder from the book's own kernels: tokens in, a score for every next token out.
 
 Embedding, positions, pre-norm blocks under a causal mask, a last norm, and the embedding once
-more to score the vocabulary. Symbols as in `block`: |V| tokens, D width, H hidden width, h heads.
+more to score the vocabulary. Symbols as in `block`: ``|V|`` tokens, D width, H hidden width, and
+h heads.
 """
 
 import operator
@@ -26,7 +27,7 @@ class DecoderParameters(NamedTuple):
 
     Attributes
     ----------
-    embedding : (|V|, D) array
+    embedding : (``|V|``, D) array
         One row a token, used at both ends.
     blocks : tuple of BlockParameters
     norm : NormParameters
@@ -78,7 +79,7 @@ def decoder(tokens, parameters, h):
 
     Returns
     -------
-    logits : (..., L, |V|) array
+    logits : (..., L, ``|V|``) array
         Row i scores what follows token i, and depends on the tokens up to i alone.
     weights : list of (..., h, L, L) arrays
         The attention's, one array a block.
@@ -114,7 +115,7 @@ def generate(tokens, steps, logits_after):
     steps : int
         How many tokens to append.
     logits_after : callable
-        Takes a list of tokens and returns logits (L, |V|).
+        Takes a list of tokens and returns logits (L, ``|V|``).
 
     Returns
     -------

@@ -142,7 +142,7 @@ def predict(parameters, tokens, *, causal):
 
     Returns
     -------
-    (B, L, |V|) tensor
+    (B, L, ``|V|``) tensor
     """
     X = parameters["embedding"][tokens] + parameters["position"][: tokens.shape[1]]
     Q, K, V = (X @ parameters[name] for name in ("query", "key", "value"))  # (B, L, d)

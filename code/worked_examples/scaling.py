@@ -80,8 +80,8 @@ def sample_scores(d_k, keys=KEYS, draws=DRAWS, seed=SEED):
     """Draw dot products without drawing the vectors: the same distribution at any width's cost.
 
     Given the query, its dot products with independent standard normal keys are independent
-    normal numbers of variance |q|^2, and |q|^2 has the chi-square distribution with d_k degrees
-    of freedom. So one norm and `keys` normal numbers make a draw.
+    normal numbers of variance ``|q|^2``, and ``|q|^2`` has the chi-square distribution with d_k
+    degrees of freedom. So one norm and `keys` normal numbers make a draw.
 
     Returns
     -------
@@ -238,7 +238,7 @@ def divisor_table(widths=WIDTHS, divisors=DIVISORS, keys=KEYS, draws=DRAWS, seed
 
 
 def distance_table(widths=WIDTHS, keys=KEYS, draws=DRAWS, seed=SEED):
-    """Tabulate the score -|q - k|^2: its size, and the entropy under three divisors.
+    """Tabulate the score ``-|q - k|^2``: its size, and the entropy under three divisors.
 
     Returns
     -------
