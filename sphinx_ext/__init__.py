@@ -1,8 +1,21 @@
 """What this book asks of Sphinx beyond `_config.yml`, one module a concern."""
 
-from sphinx_ext import cache, citations, maths, pages, progress, rebuild, repository, widgets
+from sphinx_ext import (
+    cache,
+    citations,
+    maths,
+    pages,
+    policy,
+    progress,
+    rebuild,
+    repository,
+    runtime,
+    widgets,
+)
 
-CONCERNS = (cache, citations, maths, pages, progress, rebuild, repository, widgets)
+CONCERNS = (
+    cache, citations, maths, pages, policy, progress, rebuild, repository, runtime, widgets
+)  # fmt: skip
 
 
 def setup(app):

@@ -231,11 +231,19 @@ def lock():
 
 # --- the snapshot -------------------------------------------------------------------------------
 
-# What `import numpy` opens; tools/snapshot.mjs says so if the explorers need more.
+# What the explorers open of numpy's compiled parts. If they come to need more, tools/snapshot.mjs
+# says which, and is run again with those: the list is here only to spare that first run.
 SUFFIX = ".cpython-312-wasm32-emscripten.so"
+RANDOM = ("bit_generator", "mtrand", "_bounded_integers", "_common", "_generator", "_mt19937",
+          "_pcg64", "_philox", "_sfc64")  # fmt: skip
 LIBRARIES = [
     f"numpy/{name}{SUFFIX}"
-    for name in ("_core/_multiarray_umath", "_core/_multiarray_tests", "linalg/_umath_linalg")
+    for name in (
+        "_core/_multiarray_umath",
+        "_core/_multiarray_tests",
+        "linalg/_umath_linalg",
+        *(f"random/{name}" for name in RANDOM),
+    )
 ]
 # The end of an archive without a file in it.
 EMPTY_ZIP = b"PK\5\6" + bytes(18)

@@ -36,6 +36,16 @@ function copyInto(FS, from, to, wanted) {
   }
 }
 
+// What was freed still lies there, and would be sent to every reader: overwrite it with zeros.
+function clearFreeMemory(Module) {
+  const blocks = [];
+  for (let size = 1 << 18; size >= 64; size >>= 1) {
+    const end = Module._sbrk(0);
+    while (Module._sbrk(0) === end) blocks.push(Module._calloc(size, 1)); // until it would grow
+  }
+  blocks.forEach((block) => Module._free(block));
+}
+
 async function main() {
   globalThis.require = createRequire(import.meta.url); // pyodide.asm.js asks Node.js for it
   const { loadPyodide } = await import(pathToFileURL(path.join(core, "pyodide.mjs")));
@@ -50,7 +60,7 @@ async function main() {
     indexURL: core,
     _makeSnapshot: true,
     // Nothing of the machine that makes it may be in it.
-    env: { HOME: "/home/pyodide", PYTHONDONTWRITEBYTECODE: "1", PYTHONHASHSEED: "0" },
+    env: { HOME: "/home/pyodide", PYTHONHASHSEED: "0", PYTHONOPTIMIZE: "2" },
     _sysExecutable: "/python",
     args: [],
   });
@@ -58,11 +68,12 @@ async function main() {
   copyInto(pyodide.FS, code, OURS, /\.py$/);
   pyodide.runPython(PYTHON);
   const handles = handlesOf(pyodide._module);
-  const loaded = Object.keys(handles).map((name) => path.posix.relative(PACKAGES, name));
+  const loaded = Object.keys(handles).map((name) => path.posix.relative(PACKAGES, name)).sort();
   if (loaded.some((name) => !names.includes(name))) {
     console.log(JSON.stringify(loaded));
     process.exit(3);
   }
+  clearFreeMemory(pyodide._module);
   fs.writeFileSync(path.join(out, "snapshot.bin"), pyodide.makeMemorySnapshot());
   const description = { libraries: names.map((name) => `${PACKAGES}/${name}`), handles, layout };
   fs.writeFileSync(path.join(out, "snapshot.json"), JSON.stringify(description));

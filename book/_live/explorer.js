@@ -42,8 +42,12 @@ export class Explorer {
     });
   }
 
-  /** @param {string} words  for the line below the controls */
-  tell(words) {
+  /**
+   * @param {"waiting"|"loading"|"live"|"failed"} state  for style sheets and tests
+   * @param {string} words  for the line below the controls
+   */
+  tell(state, words) {
+    this.section.dataset.state = state;
     this.note.textContent = words;
   }
 

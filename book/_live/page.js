@@ -9,16 +9,17 @@ const WAITING = "Move a control: this page computes the answer itself.";
 const LIVE = "Live: every move is computed in this page.";
 
 const explorers = new Map();
-const tellAll = (words) => explorers.forEach((explorer) => explorer.tell(words));
+const tellAll = (...what) => explorers.forEach((explorer) => explorer.tell(...what));
 
 const client = new Client(
   () => new Worker(new URL("worker.js", import.meta.url), { type: "module" }),
   RUNTIME.snapshot !== null,
   {
-    onLoading: (share) => tellAll(`Python is loading: ${Math.round(100 * share)} %`),
-    onReady: () => tellAll(LIVE),
+    onLoading: (share) => tellAll("loading", `Python is loading: ${Math.round(100 * share)} %`),
+    onReady: () => tellAll("live", LIVE),
     onFailed: (why) =>
       tellAll(
+        "failed",
         `Python did not start: ${why}. The next move tries again; in Jupyter and Colab the ` +
           "controls work too.",
       ),
@@ -34,7 +35,7 @@ function ask(explorer) {
 for (const section of document.querySelectorAll("section.explorer[data-explorer]")) {
   const explorer = new Explorer(section, ask);
   explorers.set(explorer.name, explorer);
-  explorer.tell(WAITING);
+  explorer.tell("waiting", WAITING);
 }
 
 /** Ask for what the controls show, where a browser has put them back after a journey. */
