@@ -1,4 +1,4 @@
-"""Measure the site's live explorers in headless Chromium: how soon they are live, how fast they answer.
+"""Measure the site's explorers in headless Chromium: how soon they are live, how fast they answer.
 
     python -m benchmarks.live [--rounds N] [--json]
 
@@ -16,9 +16,10 @@ import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks.tables import print_tables, spread
 from tools.browser import launched
 from tools.serve import served
+
+from benchmarks.tables import print_tables, spread
 
 ROOT = Path(__file__).resolve().parents[1]
 SITE = ROOT / "_build" / "html"

@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 from tools import runtime
+
 from worked_examples.explorer import NOTE
 
 FOLDER = "_runtime"

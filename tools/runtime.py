@@ -109,7 +109,7 @@ def _write(path, data):
 
 def from_releases(names):
     """Fetch files from Pyodide's own content network."""
-    say(f"Fetching Python for the browser (Pyodide {VERSION}, 17 MB) from its releases.", flush=True)
+    say(f"Fetching Python for the browser, Pyodide {VERSION} (17 MB).", flush=True)
     for name in names:
         try:
             with urllib.request.urlopen(RELEASES + name, timeout=SECONDS_TO_ANSWER) as answer:
@@ -277,7 +277,7 @@ def add_snapshot(root, folder):
         if done.returncode == MORE_LIBRARIES:
             done = _run_snapshot(program, places, json.loads(done.stdout.splitlines()[-1]))
         if done.returncode:
-            raise RuntimeError(f"tools/snapshot.mjs failed:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+            raise RuntimeError(f"tools/snapshot.mjs: {done.stdout[-2000:]}{done.stderr[-2000:]}")
         described = json.loads((Path(scratch) / "snapshot.json").read_text("utf-8"))
         memory = (Path(scratch) / "snapshot.bin").read_bytes()
         described["libraries"] = [

@@ -12,9 +12,14 @@ class Quiet(SimpleHTTPRequestHandler):
 
     extensions_map = SimpleHTTPRequestHandler.extensions_map | {".mjs": "text/javascript"}
 
+    def send_response(self, code, message=None):
+        """Note how the request went, for the headers."""
+        self.found = code == 200
+        super().send_response(code, message)
+
     def end_headers(self):
         """Let browsers keep what carries its sum in its address, as a host should."""
-        if "/_runtime/" in self.path:
+        if self.found and "/_runtime/" in self.path:
             self.send_header("Cache-Control", "public, max-age=31536000, immutable")
         super().end_headers()
 

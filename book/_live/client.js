@@ -14,7 +14,7 @@ const PATIENCE = 5000; // ms without an answer after which a running worker coun
 
 export class Client {
   /**
-   * @param {() => Worker} makeWorker
+   * @param {(failures: number) => Worker} makeWorker
    * @param {boolean} snapshot  whether there is one to start from
    * @param {Events} events
    */
@@ -39,7 +39,7 @@ export class Client {
   wake() {
     if (this.state !== "off") return;
     this.state = "starting";
-    this.worker = this.makeWorker();
+    this.worker = this.makeWorker(this.failures);
     this.worker.onmessage = ({ data }) => this.hear(data);
     this.worker.onerror = (event) => {
       event.preventDefault();

@@ -37,7 +37,8 @@ export class Explorer {
   get moved() {
     return this.controls.some((control) => {
       if (control.type === "checkbox") return control.checked !== control.defaultChecked;
-      if (control.type === "range") return control.value !== control.defaultValue;
+      // As numbers: the page has 10.0 where the browser says 10.
+      if (control.type === "range") return Number(control.value) !== Number(control.defaultValue);
       return ![...control.selectedOptions].every((option) => option.defaultSelected);
     });
   }

@@ -12,7 +12,11 @@ const explorers = new Map();
 const tellAll = (...what) => explorers.forEach((explorer) => explorer.tell(...what));
 
 const client = new Client(
-  () => new Worker(new URL("worker.js", import.meta.url), { type: "module" }),
+  // After a failure another address: the browser may have kept what came from the first.
+  (failures) =>
+    new Worker(new URL(`worker.js${failures ? `?${failures}` : ""}`, import.meta.url), {
+      type: "module",
+    }),
   RUNTIME.snapshot !== null,
   {
     onLoading: (share) => tellAll("loading", `Python is loading: ${Math.round(100 * share)} %`),
