@@ -281,7 +281,7 @@ class Host(Quiet):
         return super().translate_path(path[len(self.site.prefix) :])
 
     def do_GET(self):
-        name = self.path.rpartition("/")[2]
+        name = self.path.partition("?")[0].rpartition("/")[2]
         self.site.seen.append(name)
         fault = self.site.faults.get(name) or self.site.faults.get("*" if _heavy(name) else "")
         if fault == "held":

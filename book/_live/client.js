@@ -19,7 +19,7 @@ export class Client {
    * @param {Events} events
    */
   constructor(makeWorker, snapshot, events) {
-    Object.assign(this, { makeWorker, events, plain: !snapshot });
+    Object.assign(this, { makeWorker, snapshot, events, plain: !snapshot });
     /** @type {Map<string, object>} the newest values that are not asked for yet, by explorer */
     this.waiting = new Map();
     /** @type {"off"|"starting"|"idle"|"busy"} */
@@ -88,7 +88,7 @@ export class Client {
     this.state = "off";
     this.failures += 1;
     const plainer = wasStarting && !this.plain;
-    if (plainer) this.plain = true;
+    this.plain = plainer || !this.snapshot;
     if (plainer || (!wasStarting && this.failures === 1)) this.wake();
     else this.events.onFailed(why);
   }
