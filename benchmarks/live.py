@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tools.browser import launched
-from tools.serve import served
+from tools.serve import Quiet, served
 
 from benchmarks.tables import print_tables, spread
 
@@ -55,8 +55,18 @@ def chapters():
     return found
 
 
+class NoSnapshot(Quiet):
+    """A host that has lost the snapshot: pages start Python the plain way."""
+
+    def do_GET(self):
+        if self.path.endswith("snapshot.packed"):
+            self.send_error(404)
+        else:
+            super().do_GET()
+
+
 @contextmanager
-def site_with_bare_page():
+def site_with_bare_page(handler=Quiet):
     """Serve the site from a folder of links that has the bare page beside it."""
     with tempfile.TemporaryDirectory() as folder:
         for path in SITE.iterdir():
@@ -64,7 +74,7 @@ def site_with_bare_page():
         runtime = next((SITE / "_runtime").iterdir()).name
         page = BARE.replace("{runtime}", f"./_runtime/{runtime}/")
         (Path(folder) / "bare.html").write_text(page, "utf-8")
-        with served(folder) as address:
+        with served(folder, handler) as address:
             yield address
 
 
@@ -83,17 +93,19 @@ def starts(rounds):
     """Measure bare page and chapters in turns, each pair in a browser of its own."""
     pages = [f"{page}#{names[0]}-title" for page, names in chapters().items()]
     first, second = pages[0], pages[1 % len(pages)]
-    times = {name: [] for name in ("bare", "bare again", "cold", "second chapter")}
-    with site_with_bare_page() as site:
+    names = ("bare", "bare again", "cold", "second chapter", "cold, plain", "second, plain")
+    times = {name: [] for name in names}
+    with site_with_bare_page() as site, site_with_bare_page(NoSnapshot) as plain_site:
         for _ in range(rounds):
-            for names, addresses in (
-                (("bare", "bare again"), ("bare.html", "bare.html")),
-                (("cold", "second chapter"), (first, second)),
+            for pair, addresses in (
+                (names[0:2], [f"{site}/bare.html"] * 2),
+                (names[2:4], [f"{site}/{first}", f"{site}/{second}"]),
+                (names[4:6], [f"{plain_site}/{first}", f"{plain_site}/{second}"]),
             ):
                 with launched() as browser:
                     context = browser.new_context()
-                    for name, address in zip(names, addresses, strict=True):
-                        times[name].append(time_to_live(context, f"{site}/{address}"))
+                    for name, address in zip(pair, addresses, strict=True):
+                        times[name].append(time_to_live(context, address))
     rows = []
     for name, measured in times.items():
         ratios = [own / bare for own, bare in zip(measured, times["bare"], strict=True)]

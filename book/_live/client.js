@@ -53,7 +53,6 @@ export class Client {
     if (data.loaded !== undefined) this.events.onLoading(data.loaded);
     if (data.failed !== undefined) this.fail(data.failed);
     if (data.ready) {
-      this.failures = 0;
       this.state = "idle";
       this.events.onReady();
       this.next();
@@ -61,7 +60,7 @@ export class Client {
     if (data.html !== undefined) {
       clearTimeout(this.timer);
       this.state = "idle";
-      this.asked = null;
+      this.failures = 0;
       // The next question first: the worker computes it while the page shows this answer.
       const name = this.name;
       this.next();
@@ -71,25 +70,29 @@ export class Client {
 
   next() {
     if (this.state !== "idle" || !this.waiting.size) return;
-    [[this.name, this.asked]] = this.waiting;
+    [[this.name, this.asked]] = this.waiting; // the one that has waited longest
     this.waiting.delete(this.name);
     this.state = "busy";
     this.worker.postMessage({ ask: { name: this.name, values: this.asked } });
     this.timer = setTimeout(() => this.fail("it gave no answer"), PATIENCE);
   }
 
-  /** End this worker. A first death is mended at once, a second waits for the reader's next move. */
+  /**
+   * End this worker, and begin another where that is likely to help: a start without the snapshot
+   * after one with it; after a worker that died over a question, one that is asked it once more.
+   * Else wait for the reader's next move.
+   */
   fail(why) {
     clearTimeout(this.timer);
     this.worker.terminate();
     const wasStarting = this.state === "starting";
-    if (this.asked && !this.waiting.has(this.name)) this.waiting.set(this.name, this.asked);
-    this.asked = null;
     this.state = "off";
     this.failures += 1;
     const plainer = wasStarting && !this.plain;
+    const oncemore = !wasStarting && this.failures === 1;
     this.plain = plainer || !this.snapshot;
-    if (plainer || (!wasStarting && this.failures === 1)) this.wake();
+    if (oncemore && !this.waiting.has(this.name)) this.waiting.set(this.name, this.asked);
+    if (plainer || oncemore) this.wake();
     else this.events.onFailed(why);
   }
 }

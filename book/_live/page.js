@@ -24,7 +24,7 @@ const client = new Client(
     onFailed: (why) =>
       tellAll(
         "failed",
-        `Python did not start: ${why}. The next move tries again; in Jupyter and Colab the ` +
+        `Python stopped: ${why}. The next move tries again; in Jupyter and Colab the ` +
           "controls work too.",
       ),
     onAnswer: (name, html) => explorers.get(name).show(html),
