@@ -4,9 +4,9 @@ import types
 
 import pytest
 from conftest import ROOT
-
 from sphinx_ext import runtime as serving
 from tools import runtime
+
 from worked_examples.explorer import NOTE
 
 DATA = {"a.wasm": b"the core", "b.whl": b"a wheel"}
