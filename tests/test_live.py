@@ -203,7 +203,8 @@ def positions(control):
     if isinstance(control, Steps):
         return [(str(i), control.reading(value)) for i, value in enumerate(control.values)]
     count = round((control.maximum - control.minimum) / control.step)
-    values = [control.check(control.minimum + i * control.step) for i in range(count + 1)]
+    steps = [control.minimum + i * control.step for i in range(count + 1)]
+    values = [control.check(min(step, control.maximum)) for step in steps]
     return [(str(value), control.reading(value)) for value in values]
 
 
