@@ -16,7 +16,7 @@ import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
-from tools.browser import launched
+from tools.browser import launched, new_profile
 from tools.serve import Quiet, served
 
 from benchmarks.tables import print_tables, spread
@@ -102,8 +102,7 @@ def starts(rounds):
                 (names[2:4], [f"{site}/{first}", f"{site}/{second}"]),
                 (names[4:6], [f"{plain_site}/{first}", f"{plain_site}/{second}"]),
             ):
-                with launched() as browser:
-                    context = browser.new_context()
+                with new_profile() as context:
                     for name, address in zip(pair, addresses, strict=True):
                         times[name].append(time_to_live(context, address))
     rows = []
