@@ -509,7 +509,7 @@ def test_a_value_out_of_range_is_told_and_the_next_move_works(live, site):
     assert view.messages == []
 
 
-TRIAL = '''
+TRIAL = """
 def _trial(*, x):
     while x == 3:
         pass
@@ -519,7 +519,7 @@ def _trial(*, x):
 
 
 ALL["trial"] = Explorer("trial", "Trial", _trial, [Slider("x", "x", 0, 3, 1, 0)])
-'''
+"""
 
 
 @pytest.fixture
