@@ -83,7 +83,7 @@ def time_to_live(context, address):
     page = context.new_page()
     page.add_init_script(WATCH)
     page.goto(address)
-    page.wait_for_function("window.liveAt", timeout=PATIENCE_MS)
+    page.wait_for_function("() => window.liveAt", timeout=PATIENCE_MS)
     taken = page.evaluate("window.liveAt")
     page.close()
     return taken
@@ -139,7 +139,7 @@ def answers(moves):
             page = browser.new_page()
             page.add_init_script(WATCH)
             page.goto(f"{site}/{address}#{names[0]}-title")
-            page.wait_for_function("window.liveAt", timeout=PATIENCE_MS)
+            page.wait_for_function("() => window.liveAt", timeout=PATIENCE_MS)
             for name in names:
                 rows.append({"explorer": name, **_answer_times(page, name, moves)})
             page.close()
