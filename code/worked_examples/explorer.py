@@ -14,10 +14,8 @@ from worked_examples.views.markup import escape
 __all__ = ["NOTE", "Explorer"]
 
 # What a page says until its script has made the controls live.
-NOTE = (
-    "Without JavaScript the controls rest where the result below was computed. "
-    "They also work when this chapter is open in Jupyter or Colab."
-)
+# Short: its place is kept for the line that follows it.
+NOTE = "The controls need JavaScript, or this chapter open in Jupyter or Colab."
 
 # ipywidgets brings no stylesheet of the book's, so the tables and pictures carry this one.
 _NOTEBOOK_STYLE = """<style>
