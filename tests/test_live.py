@@ -88,8 +88,8 @@ class Live:
         result = self.section(name).locator(".explorer-result")
         self.page.wait_for_function(
             "([name, text]) => text === document.querySelector("
-            "`[data-explorer=${name}] .explorer-result`).textContent",
-            arg=[name, "".join(wanted)],
+            "`[data-explorer=${name}] .explorer-result`).textContent.replace(/\\s/g, '')",
+            arg=[name, re.sub(r"\s", "", "".join(wanted))],
             timeout=PATIENCE,
         )
         assert pieces(result.inner_html()) == wanted
