@@ -15,6 +15,7 @@ help:  ## this list
 	  printf '  make %-11s %s\n' "$$name" "$$text"; done
 
 book: .venv/book-ready  ## build the site in _build/html; the first time this makes .venv as well
+	@$(BIN)/python tools/runtime.py
 	@echo "Building the book; chapters whose code has changed are executed."
 	@$(BIN)/jupyter-book build . --quiet -W --keep-going
 	@echo "The first page: $(CURDIR)/$(PAGE)"
@@ -29,8 +30,9 @@ test: .venv/test-ready book  ## build, and run every test: code, chapters, site
 lint: .venv/test-ready  ## check the style of the code and of the chapters' cells
 	@$(BIN)/ruff check .
 
-bench: .venv/book-ready  ## measure the explorers and the command line
+bench: .venv/test-ready book  ## measure the explorers, the command line and the pages
 	@$(BIN)/python -m benchmarks
+	@$(BIN)/python -m benchmarks.live
 
 repository: .venv/made  ## say where the book is published: make repository URL=https://... [BRANCH=main]
 ifeq ($(origin URL),undefined)

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.tables import print_table
 from worked_examples import explorers
 from worked_examples.controls import Choice, Slider, Steps
 
@@ -124,20 +125,11 @@ def main():
         print("The machine was not idle: read the ratios, not the times.")
     for title, rows in tables.items():
         print(f"\n{title}")
-        _print_table(rows)
+        print_table(rows)
     slowest = max(row["slowest setting ms"] for row in tables["recompute of the explorers"])
     ratio = tables["start of the command line"][1]["times bare numpy"]
     print(f"\nslowest recompute {slowest:.2f} ms (target below {RECOMPUTE_TARGET_MS:g})")
     print(f"--one takes {ratio:.2f} times bare numpy (target at most {START_TARGET_RATIO:g})")
-
-
-def _print_table(rows):
-    cells = [list(rows[0])] + [
-        [f"{v:.2f}" if isinstance(v, float) else str(v) for v in row.values()] for row in rows
-    ]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    for line in cells:
-        print("  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)))
 
 
 if __name__ == "__main__":

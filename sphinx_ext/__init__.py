@@ -6,14 +6,17 @@ from sphinx_ext import (
     contents,
     maths,
     pages,
+    policy,
     progress,
     rebuild,
     repository,
+    runtime,
     widgets,
 )
 
 CONCERNS = (
-    cache, citations, contents, maths, pages, progress, rebuild, repository, widgets,
+    cache, citations, contents, maths, pages, policy, progress, rebuild, repository, runtime,
+    widgets,
 )  # fmt: skip
 
 

@@ -37,7 +37,7 @@ def small(tmp_path):
     """A book of one chapter, with this book's settings and its extension."""
     for name in ("_config.yml", "pyproject.toml", "requirements.txt"):
         shutil.copy(ROOT / name, tmp_path)
-    for name in ("sphinx_ext", "book/_static", "vendor"):
+    for name in ("sphinx_ext", "tools", "book/_static", "vendor"):
         shutil.copytree(ROOT / name, tmp_path / name)
     shutil.copy(ROOT / "book/references.bib", tmp_path / "book")
     (tmp_path / "_toc.yml").write_text(TOC)

@@ -13,7 +13,7 @@ GROUND = {"attention", "claims", "training", "positions"}
 FIRST = {"lookup", "recurrence", "scaling", "masking", "block", "costs", "heads"}
 TRAINED = {"reader", "retrieval", "leak", "depth", "small_model", "extrapolation", "decoder"}
 SECOND = {"views", "figures"}
-THIRD = {"controls", "explorer", "explorers", "exercises", "command_line"}
+THIRD = {"controls", "explorer", "explorers", "live", "exercises", "command_line"}
 FLOORS = (GROUND, FIRST, TRAINED, SECOND, THIRD)
 # Trained or compared with the library: the only modules that may import torch.
 WITH_TORCH = {"leak", "reader", "training", "depth", "small_model", "extrapolation"}

@@ -112,10 +112,11 @@ def test_an_explorer_has_native_controls_with_labels_and_a_result(page):
         assert any(control.get("type") == "range" for control in controls)
         for control in controls:
             assert explorer.select_one(f"label[for='{control['id']}']").get_text(strip=True)
-        # Nothing makes them live yet, and a control that does nothing must not look alive.
+        # Until a script has come, a control does nothing, and must not look alive.
         assert explorer.select_one("fieldset").has_attr("disabled")
         assert "Jupyter" in explorer.select_one(".explorer-note").get_text()
-        result = explorer.select_one(".explorer-result[aria-live=polite]")
+        assert explorer.select_one(".explorer-said[role=status]").get_text() == ""
+        result = explorer.select_one(".explorer-result")
         assert result.select_one("table td")
         assert result.select_one("svg[role=img]")
 

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from contextlib import contextmanager
 
 from playwright.sync_api import sync_playwright
@@ -19,17 +20,31 @@ def on_path():
     return next(filter(None, map(shutil.which, NAMES)), None)
 
 
-@contextmanager
-def launched():
-    """Give a headless browser, and close it afterwards."""
+def settings():
+    """Return how the browser is started."""
     # No call of its own to its maker's servers: what a page asks for is all that is seen.
     options = ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         options.append("--no-sandbox")  # Chromium refuses to start for root otherwise.
+    return {"executable_path": on_path(), "args": options}
+
+
+@contextmanager
+def launched():
+    """Give a headless browser, and close it afterwards."""
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=on_path(), args=options)
+        browser = playwright.chromium.launch(**settings())
         yield browser
         browser.close()
+
+
+@contextmanager
+def new_profile():
+    """Give a headless browser with a new profile on disk, whose cache lives as a reader's does."""
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        context = playwright.chromium.launch_persistent_context(folder, **settings())
+        yield context
+        context.close()
 
 
 def main():

@@ -12,20 +12,31 @@ class Quiet(SimpleHTTPRequestHandler):
 
     extensions_map = SimpleHTTPRequestHandler.extensions_map | {".mjs": "text/javascript"}
 
+    def send_response(self, code, message=None):
+        """Note how the request went, for the headers."""
+        self.found = code == 200
+        super().send_response(code, message)
+
+    def end_headers(self):
+        """Let browsers keep what carries its sum in its address, as a host should."""
+        if self.found and "/_runtime/" in self.path:
+            self.send_header("Cache-Control", "public, max-age=31536000, immutable")
+        super().end_headers()
+
     def log_message(self, *args):
         """Print nothing."""
 
 
-def server(folder, port=0):
+def server(folder, port=0, handler=Quiet):
     """Return a server of `folder` on 127.0.0.1; port 0 means any free one."""
-    handler = functools.partial(Quiet, directory=str(folder))
+    handler = functools.partial(handler, directory=str(folder))
     return ThreadingHTTPServer(("127.0.0.1", port), handler)
 
 
 @contextmanager
-def served(folder):
+def served(folder, handler=Quiet):
     """Serve `folder` from a thread; give the address, without a slash at its end."""
-    with server(folder) as httpd:
+    with server(folder, handler=handler) as httpd:
         thread = threading.Thread(target=httpd.serve_forever, daemon=True)
         thread.start()
         yield f"http://127.0.0.1:{httpd.server_port}"

@@ -69,17 +69,25 @@ class Slider(_Control):
         number = min(self.minimum + steps * self.step, self.maximum)
         return int(number) if self._whole else round(number, 10)
 
+    @property
+    def _decimals(self):
+        return 0 if self._whole else len(str(self.step).partition(".")[2])
+
     def reading(self, value):
         """Write the number with the decimals of one step, and the unit."""
-        decimals = 0 if self._whole else max(0, len(str(self.step).partition(".")[2]))
-        return f"{value:.{decimals}f} {self.unit}".strip()
+        return f"{value:.{self._decimals}f} {self.unit}".strip()
 
     def _input(self, identity, value):
         return (
             f'<input type="range" id="{identity}" name="{self.name}" min="{self.minimum}" '
             f'max="{self.maximum}" step="{self.step}" value="{value}" '
-            f'data-unit="{escape(self.unit)}" aria-valuetext="{escape(self.reading(value))}">'
+            f'data-decimals="{self._decimals}" data-unit="{escape(self.unit)}" '
+            f'aria-valuetext="{escape(self.reading(value))}">'
         )
+
+    def ends(self):
+        """Return the least and the greatest value."""
+        return self.minimum, self.maximum
 
     def widget(self, widgets, style):
         """Make an ipywidgets slider."""
@@ -94,7 +102,8 @@ class Slider(_Control):
 class Steps(_Control):
     """Take one of a list of values in order, as powers of two, on a slider.
 
-    On the page the slider moves over the list's indices, and `data-values` holds the list.
+    On the page the slider moves over the list's indices; `data-values` holds the list, and
+    `data-readings` how each value is shown.
     """
 
     values: tuple
@@ -115,12 +124,17 @@ class Steps(_Control):
 
     def _input(self, identity, value):
         values = escape(json.dumps(self.values))
+        readings = escape(json.dumps([self.reading(listed) for listed in self.values]))
         return (
             f'<input type="range" id="{identity}" name="{self.name}" min="0" '
             f'max="{len(self.values) - 1}" step="1" value="{self.values.index(value)}" '
-            f'data-values="{values}" data-unit="{escape(self.unit)}" '
+            f'data-values="{values}" data-readings="{readings}" '
             f'aria-valuetext="{escape(self.reading(value))}">'
         )
+
+    def ends(self):
+        """Return the first and the last value of the list."""
+        return self.values[0], self.values[-1]
 
     def widget(self, widgets, style):
         """Make an ipywidgets slider over the list."""
@@ -155,6 +169,10 @@ class Choice(_Control):
             f'<select id="{identity}" name="{self.name}">{options}</select></div>'
         )
 
+    def ends(self):
+        """Return every option."""
+        return self.options
+
     def widget(self, widgets, style):
         """Make an ipywidgets list."""
         return widgets.Dropdown(
@@ -183,6 +201,10 @@ class Switch(_Control):
             f'id="{identity}" name="{self.name}"{" checked" if value else ""}>'
             f'<label for="{identity}">{escape(self.label)}</label></div>'
         )
+
+    def ends(self):
+        """Return both values."""
+        return False, True
 
     def widget(self, widgets, style):
         """Make an ipywidgets box to tick."""

@@ -11,7 +11,11 @@ from itertools import groupby
 
 from worked_examples.views.markup import escape
 
-__all__ = ["Explorer"]
+__all__ = ["NOTE", "Explorer"]
+
+# What a page says until its script has made the controls live.
+# Short: its place is kept for the line that follows it.
+NOTE = "The controls need JavaScript, or this chapter open in Jupyter or Colab."
 
 # ipywidgets brings no stylesheet of the book's, so the tables and pictures carry this one.
 _NOTEBOOK_STYLE = """<style>
@@ -71,6 +75,19 @@ class Explorer:
         }
         return self.view(**checked)
 
+    def shown(self, values):
+        """Compute the view's HTML, or write its error in the same place: the next move works.
+
+        Parameters
+        ----------
+        values : dict
+            As `result` takes them.
+        """
+        try:
+            return self.result(**values)
+        except Exception as error:
+            return f'<p role="alert">{escape(type(error).__name__)}: {escape(error)}</p>'
+
     def page(self):
         """Write the explorer for the website, with the result for the defaults in it."""
         groups = "".join(
@@ -86,9 +103,9 @@ class Explorer:
             f'<p class="explorer-title" id="{heading}">{escape(self.title)}</p>'
             f'<form class="explorer-form" autocomplete="off"><fieldset disabled>'
             f'<legend class="explorer-legend">Controls</legend>{groups}</fieldset></form>'
-            f'<p class="explorer-note">The controls work when this chapter is open in Jupyter '
-            f"or Colab. Here they stand where the result below was computed.</p>"
-            f'<div class="explorer-result" aria-live="polite">{self.result()}</div></section>'
+            f'<p class="explorer-note">{NOTE}</p>'
+            f'<div class="explorer-result">{self.result()}</div>'
+            f'<p class="explorer-said" role="status"></p></section>'
         )
 
     def widget(self):
@@ -110,7 +127,7 @@ class Explorer:
         def recompute(_=None):
             values = {name: widget.value for name, widget in inputs.items()}
             output.value = (
-                f'{_NOTEBOOK_STYLE}<div class="explorer-result">{self._safe(values)}</div>'
+                f'{_NOTEBOOK_STYLE}<div class="explorer-result">{self.shown(values)}</div>'
             )
 
         for widget in inputs.values():
@@ -127,13 +144,6 @@ class Explorer:
     def _groups(self):
         for group, members in groupby(self.controls, key=lambda control: control.group):
             yield group, list(members)
-
-    def _safe(self, values):
-        """Show an error of the view in its place, so that the next move works again."""
-        try:
-            return self.result(**values)
-        except Exception as error:
-            return f'<p role="alert">{escape(type(error).__name__)}: {escape(error)}</p>'
 
     def _repr_mimebundle_(self, include=None, exclude=None):
         """Offer the widget and the page; the reader's tool takes the one that it can show.
