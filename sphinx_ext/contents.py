@@ -93,6 +93,12 @@ def fill(app, docname, source):
         source[0] = source[0].replace(place, make(root, Path(app.env.doc2path(docname))))
 
 
+def skip_field(app, what, name, thing, skip, options):
+    """Leave a named tuple's fields out of the page of the code: its docstring describes them."""
+    return True if type(thing).__name__ == "_tuplegetter" else None
+
+
 def setup(app):
-    """Register the hook."""
+    """Register the hooks."""
     app.connect("source-read", fill)
+    app.connect("autodoc-skip-member", skip_field)

@@ -406,7 +406,9 @@ class AttentionParameters(NamedTuple):
     W_V : (d_context, h d_v) array
     W_O : (h d_v, d) array
         Columns of W_Q, W_K and W_V, and rows of W_O, belong to head 0 first, then to head 1 ...
-    b_Q, b_K, b_V, b_O : (h d_k,), (h d_k,), (h d_v,), (d,) arrays, or 0
+    b_Q, b_K : (h d_k,) arrays, or 0
+    b_V : (h d_v,) array, or 0
+    b_O : (d,) array, or 0
     """
 
     W_Q: np.ndarray

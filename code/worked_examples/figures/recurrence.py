@@ -60,8 +60,12 @@ def recalls(curves):
     for i, (L, r2) in enumerate(curves.items()):
         color = COLORS[i % len(COLORS)]
         axes.plot(np.arange(1, L + 1), r2, "-o", ms=3, color=color)
-        axes.annotate(f"L = {L}", (L, r2[-1]), (0, 5), textcoords="offset points",
-                      ha="right" if L > 4 else "left", color=color)  # fmt: skip
+        # Beside its own rise, where the curves stand apart.
+        at = int(np.argmin(abs(r2 - 0.5))) if r2.min() < 0.9 else 0
+        axes.annotate(
+            f"L = {L}", (at + 1, r2[at]), (6, -4 - 14 * (r2.min() >= 0.9)),
+            textcoords="offset points", color=color,
+        )  # fmt: skip
     axes.axhline(0, color="black", lw=0.8)
     axes.set_ylim(min(-0.1, *(r2.min() for r2 in curves.values())), 1.15)
     axes.set_xlabel("position t")
