@@ -100,6 +100,16 @@ def _positions():
     yield "ALiBi: the slope of each head", positions.slopes_table()
 
 
+def _series():
+    from worked_examples import series
+
+    yield "One tied head, period 4: weight of each query on each key", series.map_table()
+    yield (
+        "Six series, one tied head: share of the weight on whole periods (period 7, seed 0)",
+        series.share_table(),
+    )
+
+
 # Each flag, what its help says, and the tables that it prints.
 SECTIONS = {
     "bottleneck": (
@@ -113,6 +123,7 @@ SECTIONS = {
     "heads": ("two relations at once, and what a layer's heads cost", _heads),
     "params": ("how many parameters each part of a transformer holds", _params),
     "positions": ("sinusoids, how alike they are, and ALiBi's slopes", _positions),
+    "series": ("what one untrained head sees in a time series", _series),
 }
 
 

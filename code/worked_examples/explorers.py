@@ -10,6 +10,7 @@ from worked_examples.views import masking as masking_views
 from worked_examples.views import positions as positions_views
 from worked_examples.views import recurrence as recurrence_views
 from worked_examples.views import scaling as scaling_views
+from worked_examples.views import series as series_views
 
 # ------------------------------------------------------------------------- the bottleneck
 
@@ -145,6 +146,21 @@ POSITION = Explorer(
         Steps("base", "base", (10, 100, 1_000, 10_000, 100_000, 1_000_000), 10_000),
         Slider("L", "positions L", 1, 64, 1, 32),
         Slider("offset", "offset", 0, 64, 1, 5),
+    ],
+)
+
+# --------------------------------------------------------------------------- a time series
+
+SERIES = Explorer(
+    "series",
+    "What does one untrained head see in a series?",
+    series_views.reader,
+    [
+        Slider("period", "period", 1, 14, 1, 7),
+        Slider("noise", "noise", 0.0, 2.0, 0.1, 0.0),
+        Slider("trend", "trend", 0.0, 5.0, 0.5, 0.0),
+        Slider("horizon", "steps ahead", 0, 14, 1, 1),
+        Choice("head", "head", series_views.HEADS, series_views.HEADS[0]),
     ],
 )
 

@@ -20,6 +20,7 @@ __all__ = [
     "POSITIONS",
     "SEEDS",
     "Trained",
+    "alike_pair",
     "errors_on",
     "exchange",
     "forecast",
@@ -125,10 +126,7 @@ def forecast(parameters, y, *, maps=None, hidden=()):
     if "vectors" in p:
         X = X + p["vectors"]
     V = X @ p["value"]
-    if maps is None:
-        A = _weights(p, X, hidden)
-    else:
-        A = maps[:, None].expand(*V.shape[:-1], L)
+    A = _weights(p, X, hidden) if maps is None else maps[:, None].expand(*V.shape[:-1], L)
     return (A @ V @ p["readout"])[..., 0], A
 
 
@@ -175,6 +173,8 @@ def train(positions="vectors", *, period=7, noise=0.5, seeds=SEEDS, steps=STEPS,
     """
     if positions not in POSITIONS:
         raise ValueError(f"positions must be one of {POSITIONS}; got {positions!r}")
+    if not len(seeds):
+        raise ValueError("a seed is needed for each head; got none")
     if not 1 <= period <= L:
         raise ValueError(f"a period must lie between 1 and L = {L}; got {period}")
     parameters = _new_parameters(positions, seeds, L, d)
@@ -272,9 +272,7 @@ def exchange(model):
         Root mean square errors; a row a head, a column a map.
     """
     maps = torch.from_numpy(mean_maps(model))
-    return np.stack(
-        [errors_on(model, model.new, maps=m.expand_as(maps)) for m in maps], axis=-1
-    )
+    return np.stack([errors_on(model, model.new, maps=m.expand_as(maps)) for m in maps], axis=-1)
 
 
 def pair_table(model):
@@ -299,6 +297,33 @@ def pair_table(model):
             }
         )
     return rows
+
+
+def alike_pair(model, within=0.01):
+    """Find two heads whose errors are alike and whose maps are not.
+
+    Parameters
+    ----------
+    model : Trained
+    within : float, default 0.01
+        How far apart the two errors may be, relative to the smaller.
+
+    Returns
+    -------
+    tuple of int
+        Which two of the heads: of the pairs within this, that with the farthest maps; if there is
+        none, the pair with the nearest errors; of a single head, that head twice.
+    """
+    rows = pair_table(model)
+    if not rows:
+        return 0, 0
+    alike = [row for row in rows if row["errors apart"] <= within]
+    best = (
+        max(alike, key=lambda row: row["maps apart"])
+        if alike
+        else min(rows, key=lambda row: row["errors apart"])
+    )
+    return model.seeds.index(best["one"]), model.seeds.index(best["other"])
 
 
 def without_lags(model, lags):

@@ -491,9 +491,7 @@ def share_table(L=21, period=7, seed=0):
         own = 4 if name == "period 4" else period
         share = season_share(tied_map(pairs(y)), own)
         uniform = season_share(uniform_map(L), own)
-        rows.append(
-            {"series": name, "share": share, "uniform": uniform, "times": share / uniform}
-        )
+        rows.append({"series": name, "share": share, "uniform": uniform, "times": share / uniform})
     return rows
 
 

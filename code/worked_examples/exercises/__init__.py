@@ -11,3 +11,4 @@ from worked_examples.exercises.masking import *  # noqa: F403
 from worked_examples.exercises.positions import *  # noqa: F403
 from worked_examples.exercises.recurrence import *  # noqa: F403
 from worked_examples.exercises.scaling import *  # noqa: F403
+from worked_examples.exercises.series import *  # noqa: F403

@@ -1,0 +1,137 @@
+"""Figures of the chapter on one head and a time series."""
+
+import math
+
+import numpy as np
+from matplotlib.collections import PolyCollection
+from matplotlib.colors import to_rgba
+
+from worked_examples.figures.style import BLUE, GREY, RED, new_figure
+from worked_examples.series import lag_profile, matching_lags, uniform_map
+
+__all__ = ["maps", "profiles", "seasons", "seeds"]
+
+
+def _panels(count, row_height, columns=2):
+    columns = min(columns, count)
+    rows = math.ceil(count / columns)
+    figure, axes = new_figure(5.0, 0.2 + rows * row_height, columns, rows, squeeze=False)
+    for axis in axes.flat[count:]:
+        axis.set_axis_off()
+    return figure, axes
+
+
+def seasons(panels):
+    """Draw each series as a small line.
+
+    Parameters
+    ----------
+    panels : dict of str to (n,) array
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure, axes = _panels(len(panels), 1.15)
+    for axis, (title, y) in zip(axes.flat, panels.items(), strict=False):
+        axis.plot(y, "-o", ms=3, lw=1.2, color=BLUE)
+        axis.set_title(title, fontsize=10)
+        axis.set_xticks([])
+        axis.locator_params(axis="y", nbins=3)
+    return figure
+
+
+def maps(panels):
+    """Draw each map, darker for more weight; a map's darkest cell is its own largest weight.
+
+    The first quarter of the rows does not count for what is darkest: it has few keys.
+
+    Parameters
+    ----------
+    panels : dict of str to (L, L) array
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure, axes = _panels(len(panels), 2.4)
+    for axis, (title, A) in zip(axes.flat, panels.items(), strict=False):
+        L = len(A)
+        shares = (A / max(A[L // 4 :].max(), 1e-9)).clip(0, 1)
+        cells = np.argwhere(shares > 0.02)
+        corners = np.array([(0, 0), (1, 0), (1, 1), (0, 1)])
+        squares = cells[:, None, ::-1] + corners  # (cells, 4, 2): x is the key, y the query
+        colors = [to_rgba(BLUE, float(shares[i, j])) for i, j in cells]
+        axis.add_collection(PolyCollection(squares, facecolors=colors, edgecolors="none"))
+        axis.set(xlim=(0, L), ylim=(L, 0), aspect="equal")
+        ticks = range(0, L, max(1, math.ceil(L / 3)))
+        for kind in "xy":
+            getattr(axis, f"set_{kind}ticks")([k + 0.5 for k in ticks], map(str, ticks))
+        for spine in axis.spines.values():
+            spine.set_visible(True)
+            spine.set_color(GREY)
+        axis.set_title(title, fontsize=10)
+    axes[-1, 0].set_xlabel("key")
+    axes[-1, 0].set_ylabel("query")
+    return figure
+
+
+def profiles(panels, periods):
+    """Draw each map's mean weight by lag, over that of uniform weights; whole periods in red.
+
+    Parameters
+    ----------
+    panels : dict of str to (L, L) array
+    periods : sequence of int
+        One a map.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure, axes = _panels(len(panels), 1.5)
+    for axis, (title, A), period in zip(axes.flat, panels.items(), periods, strict=False):
+        times = lag_profile(A) / lag_profile(uniform_map(len(A)))
+        colors = np.where(matching_lags(len(A), period), RED, BLUE)
+        axis.bar(np.arange(len(A)), times, width=0.8, color=colors)
+        axis.axhline(1, color="black", lw=0.8, ls="--")
+        axis.set_title(title, fontsize=10)
+    axes[-1, 0].set_xlabel("lag")
+    axes[-1, 0].set_ylabel("times uniform")
+    return figure
+
+
+def seeds(profiles_by_kind, labels, matching):
+    """Draw the mean weight by lag of trained heads: a row a seed, a column a lag.
+
+    Parameters
+    ----------
+    profiles_by_kind : dict of str to (seeds, L) array
+    labels : sequence
+        The seeds.
+    matching : (L,) array of bool
+        Lags that match what is to be forecast; marked on the axis.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    count = len(profiles_by_kind)
+    figure, axes = new_figure(
+        5.0, 0.4 + count * (0.7 + 0.17 * len(labels)), rows=count, squeeze=False
+    )
+    for axis, (title, profiles) in zip(axes.flat, profiles_by_kind.items(), strict=True):
+        n, L = profiles.shape
+        for (s, k), weight in np.ndenumerate(profiles):
+            if weight > 0.004:
+                share = min(float(weight) / 0.5, 1.0)
+                axis.fill_between((k, k + 0.92), s + 0.06, s + 0.94, color=BLUE, alpha=share, lw=0)
+        axis.set(xlim=(0, L), ylim=(n, 0))
+        ticks = np.flatnonzero(matching)[:8]
+        axis.set_xticks(ticks + 0.5, map(str, ticks))
+        axis.set_yticks(np.arange(n) + 0.5, map(str, labels))
+        axis.tick_params(length=0)
+        axis.set_title(title, fontsize=10)
+        axis.set_ylabel("seed")
+    axes[-1, 0].set_xlabel("lag (those that match are named)")
+    return figure
