@@ -29,6 +29,7 @@ LOOKUP, SCALING, MASK = "02_*.ipynb", "03_*.ipynb", "04_*.ipynb"
 HEADS = "05_*.ipynb"
 BLOCK = "06_*.ipynb"
 POSITION, QUICK = "07_*.ipynb", {"seeds, steps": "(0,), 2"}
+SERIES = "09_*.ipynb"
 ONE_KEY = "{'is': [0.4, 0.5, 0.6]}"
 HUNDRED_KEYS = "{f'word {i}': [i / 50, 1 - i / 50, 0.5] for i in range(100)}"
 WIDE_KEYS = "{f'word {i}': np.cos(np.arange(4096) * i) for i in range(5)}"
@@ -37,6 +38,7 @@ TRAINING = [
     "worked_examples.retrieval.search",
     "worked_examples.retrieval.train",
     "worked_examples.leak.study",
+    "worked_examples.forecaster.train",
 ]
 TWO_WAYS = "{'a': [1, 0, 0], 'b': [-1, 0, 0], 'c': [0, 0, 0]}"
 
@@ -120,6 +122,18 @@ EXPERIMENTS = [
         | {"L, d, h": "64, 64, 8", "L": "64", "B, L": "9, 64", "L, pairs": "64, 2048"}
         | {"D, base": "64, 1e6", "positions_drawn, features": "300, 512", "size": "64", "m": "3.0"},
     ),
+    Experiment(SERIES, "L 1, period 1", {"L, period": "1, 1", "span, season": "1, 1"}),
+    Experiment(
+        SERIES, "L 64, a period longer than it", {"L, period": "3, 4", "span, season": "64, 90"}
+    ),
+    Experiment(
+        SERIES,
+        "periods of 4, no noise",
+        {"L, period": "64, 4", "span, season": "30, 4", "noise": "0.0"},
+    ),
+    Experiment(SERIES, "one seed", {"seeds": "(3,)"}),
+    Experiment(SERIES, "one value read", {"seeds": "(0, 5)", "cycle, window": "1, 1"}),
+    Experiment(SERIES, "64 values read", {"seeds": "(0, 1)", "cycle, window": "12, 64"}),
 ]
 
 

@@ -10,13 +10,22 @@ import worked_examples
 
 ROOT = Path(worked_examples.__file__).parent
 GROUND = {"attention", "claims", "training", "positions"}
-FIRST = {"lookup", "recurrence", "scaling", "masking", "block", "costs", "heads"}
-TRAINED = {"reader", "retrieval", "leak", "depth", "small_model", "extrapolation", "decoder"}
+FIRST = {"lookup", "recurrence", "scaling", "masking", "block", "costs", "heads", "series"}
+TRAINED = {
+    "reader",
+    "retrieval",
+    "leak",
+    "depth",
+    "small_model",
+    "extrapolation",
+    "decoder",
+    "forecaster",
+}
 SECOND = {"views", "figures"}
 THIRD = {"controls", "explorer", "explorers", "live", "exercises", "command_line"}
 FLOORS = (GROUND, FIRST, TRAINED, SECOND, THIRD)
 # Trained or compared with the library: the only modules that may import torch.
-WITH_TORCH = {"leak", "reader", "training", "depth", "small_model", "extrapolation"}
+WITH_TORCH = {"leak", "reader", "training", "depth", "small_model", "extrapolation", "forecaster"}
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
 
 

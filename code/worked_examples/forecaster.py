@@ -30,7 +30,6 @@ __all__ = [
     "reading_table",
     "seen_series",
     "train",
-    "without_lags",
 ]
 
 POSITIONS = ("vectors", "bias")
@@ -110,15 +109,16 @@ def forecast(parameters, y, *, maps=None, hidden=()):
     ----------
     parameters : dict of torch.Tensor
     y : (B, L) tensor, or (seeds, B, L) for series of each head's own
-    maps : (seeds, L, L) tensor, optional
+    maps : (L, L) or (seeds, L, L) tensor, optional
         Weights to use in place of the heads' own.
     hidden : sequence of int, optional
-        Lags that no query may look at.
+        Lags that no query may look at. A query that may see nothing gets zero weights.
 
     Returns
     -------
     forecasts : (seeds, B, L) tensor
     weights : (seeds, B, L, L) tensor
+        With B = 1 where they come from `maps`.
     """
     p = {name: tensor[:, None] for name, tensor in parameters.items()}  # (seeds, 1, ...)
     L = y.shape[-1]
@@ -126,7 +126,7 @@ def forecast(parameters, y, *, maps=None, hidden=()):
     if "vectors" in p:
         X = X + p["vectors"]
     V = X @ p["value"]
-    A = _weights(p, X, hidden) if maps is None else maps[:, None].expand(*V.shape[:-1], L)
+    A = _weights(p, X, hidden) if maps is None else maps.expand(len(V), L, L)[:, None]
     return (A @ V @ p["readout"])[..., 0], A
 
 
@@ -137,7 +137,8 @@ def _weights(p, X, hidden):
     if "bias" in p:
         S = S + p["bias"][..., lag.clamp(min=0)]
     unseen = (lag < 0) | torch.isin(lag, torch.tensor(hidden, dtype=torch.int64))
-    return S.masked_fill(unseen, -math.inf).softmax(-1)
+    A = S.masked_fill(unseen, -math.inf).softmax(-1)
+    return A.nan_to_num(0) if hidden else A
 
 
 # ----------------------------------------------------------------------------------- training
@@ -199,23 +200,27 @@ def _square_errors(parameters, y, period, **options):
     return ((forecasts - y[..., 1:])[..., period - 1 :] ** 2).mean((-2, -1))
 
 
-def errors_on(model, y, **options):
+def errors_on(model, y, *, maps=None, hidden=()):
     """Measure each head's root mean square error on series, where a whole period lies behind.
 
     Parameters
     ----------
     model : Trained
     y : (n, L + 1) array
-    **options
-        For `forecast`: other maps, or lags to hide.
+    maps : (L, L) or (seeds, L, L) array, optional
+        Weights to use in place of the heads' own.
+    hidden : sequence of int, optional
+        Lags that no query may look at.
 
     Returns
     -------
     (seeds,) array
     """
     y = torch.from_numpy(np.asarray(y, dtype=float))
+    maps = None if maps is None else torch.from_numpy(np.array(maps, dtype=float))
     with one_thread():
-        return _square_errors(model.parameters, y, model.period, **options).sqrt().numpy()
+        errors = _square_errors(model.parameters, y, model.period, maps=maps, hidden=tuple(hidden))
+    return errors.sqrt().numpy()
 
 
 # ---------------------------------------------------------------------------- reading the heads
@@ -271,8 +276,7 @@ def exchange(model):
     (seeds, seeds) array
         Root mean square errors; a row a head, a column a map.
     """
-    maps = torch.from_numpy(mean_maps(model))
-    return np.stack([errors_on(model, model.new, maps=m.expand_as(maps)) for m in maps], axis=-1)
+    return np.stack([errors_on(model, model.new, maps=A) for A in mean_maps(model)], axis=-1)
 
 
 def pair_table(model):
@@ -324,15 +328,3 @@ def alike_pair(model, within=0.01):
         else min(rows, key=lambda row: row["errors apart"])
     )
     return model.seeds.index(best["one"]), model.seeds.index(best["other"])
-
-
-def without_lags(model, lags):
-    """Measure each head's error when no query may look at these lags.
-
-    The weight that was there is spread over the rest by the softmax.
-
-    Returns
-    -------
-    (seeds,) array
-    """
-    return errors_on(model, model.new, hidden=tuple(lags))

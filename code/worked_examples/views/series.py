@@ -12,7 +12,7 @@ from worked_examples.series import (
     tied_map,
     uniform_map,
 )
-from worked_examples.views.markup import BLUE, RED, heatmap, number, paragraph, svg, table
+from worked_examples.views.markup import BLUE, RED, number, paragraph, svg, table
 
 __all__ = ["HEADS", "LENGTH", "reader"]
 
@@ -46,7 +46,7 @@ def reader(*, period, noise, trend, horizon, head):
     A = tied_map(pairs(y), W_Q)
     matching = matching_lags(L, period, horizon)
     lag = np.arange(L)[:, None] - np.arange(L)
-    accent = (lag >= 0) & matching[lag.clip(0)]
+    accent = matching[lag.clip(0)]
     profile, uniform = lag_profile(A), lag_profile(uniform_map(L))
     rows = [
         (f"{name}, lags {_listed(np.flatnonzero(lags))}",
@@ -58,13 +58,12 @@ def reader(*, period, noise, trend, horizon, head):
     ]  # fmt: skip
     return (
         _line(y[1:], f"Series of {L} values with period {period}")
-        + heatmap(A, range(L), range(L), f"Weights of {L} queries, a row each, on {L} keys",
-                  largest=max(A[L // 4 :].max(), 1e-9), accent=accent)
         + _profile(profile, uniform, matching)
+        + _map(A, accent)
         + table(("share of the weight", "this head", "uniform"), rows if horizon else rows[:1])
         + paragraph(
-            f"Map: a row a query, dark for much weight. Red: lags that match the value "
-            f"{horizon} {'step' if horizon == 1 else 'steps'} ahead. The newest position itself, "
+            f"Map: a row a query, a column a key, strong colour for much weight. "
+            f"Red: lags that match the value {horizon} {'step' if horizon == 1 else 'steps'} ahead. The newest position itself, "
             f"lag 0, gets {number(profile[0], 2)} on average. Dashes: uniform weights."
         )
     )  # fmt: skip
@@ -92,6 +91,19 @@ def _line(y, title):
         f'<text x="0" y="16">{number(high, 1)}</text>'
         f'<text x="0" y="{height - 6}">{number(low, 1)}</text>', title,
     )  # fmt: skip
+
+
+def _map(A, accent):
+    """Draw the visible part of the map; its strongest cell, early rows apart, is full."""
+    L, cell = len(A), 10
+    shares = (A / max(A[L // 4 :].max(), 1e-9)).clip(0, 1)
+    marks = [
+        f'<rect x="{cell * j}" y="{cell * i}" width="{cell - 1}" height="{cell - 1}" '
+        f'fill="{RED if accent[i, j] else BLUE}" fill-opacity="{0.06 + 0.94 * shares[i, j]:.2f}"/>'
+        for i in range(L)
+        for j in range(i + 1)
+    ]
+    return svg(cell * L, cell * L, "".join(marks), f"Weights of {L} queries on {L} keys")
 
 
 def _profile(profile, uniform, matching):
