@@ -17,8 +17,10 @@ from worked_examples.series import draw_seasons, map_distance, season_share
 from worked_examples.training import one_thread
 
 __all__ = [
+    "BATCH",
     "POSITIONS",
     "SEEDS",
+    "STEPS",
     "Trained",
     "alike_pair",
     "errors_on",

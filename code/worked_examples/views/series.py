@@ -62,9 +62,10 @@ def reader(*, period, noise, trend, horizon, head):
         + _map(A, accent)
         + table(("share of the weight", "this head", "uniform"), rows if horizon else rows[:1])
         + paragraph(
-            f"Map: a row a query, a column a key, strong colour for much weight. "
-            f"Red: lags that match the value {horizon} {'step' if horizon == 1 else 'steps'} ahead. The newest position itself, "
-            f"lag 0, gets {number(profile[0], 2)} on average. Dashes: uniform weights."
+            "Map: a row a query, a column a key, strong colour for much weight. "
+            f"Red: lags that match the value {horizon} {'step' if horizon == 1 else 'steps'} "
+            f"ahead. The newest position itself, lag 0, gets {number(profile[0], 2)} on average. "
+            f"Dashes: uniform weights."
         )
     )  # fmt: skip
 
