@@ -29,6 +29,7 @@ LOOKUP, SCALING, MASK = "02_*.ipynb", "03_*.ipynb", "04_*.ipynb"
 HEADS = "05_*.ipynb"
 BLOCK = "06_*.ipynb"
 POSITION, QUICK = "07_*.ipynb", {"seeds, steps": "(0,), 2"}
+COST = "08_*.ipynb"
 SERIES = "09_*.ipynb"
 ONE_KEY = "{'is': [0.4, 0.5, 0.6]}"
 HUNDRED_KEYS = "{f'word {i}': [i / 50, 1 - i / 50, 0.5] for i in range(100)}"
@@ -38,6 +39,8 @@ TRAINING = [
     "worked_examples.retrieval.search",
     "worked_examples.retrieval.train",
     "worked_examples.leak.study",
+    "worked_examples.measuring.compare_lengths",
+    "worked_examples.measuring.loop_and_product",
     "worked_examples.forecaster.train",
 ]
 TWO_WAYS = "{'a': [1, 0, 0], 'b': [-1, 0, 0], 'c': [0, 0, 0]}"
@@ -122,6 +125,22 @@ EXPERIMENTS = [
         | {"L, d, h": "64, 64, 8", "L": "64", "B, L": "9, 64", "L, pairs": "64, 2048"}
         | {"D, base": "64, 1e6", "positions_drawn, features": "300, 512", "size": "64", "m": "3.0"},
     ),
+    Experiment(COST, "all sizes 1", {"L, d, h, H": "1, 1, 1, 1"}),
+    Experiment(COST, "a large layer", {"L, d, h, H": "64, 4096, 100, 16384"}),
+    Experiment(COST, "one length", {"lengths": "(1,)", "loop_lengths": "(1,)"}),
+    Experiment(COST, "two lengths, the longer first", {"lengths": "(128, 64)"}),
+    Experiment(COST, "one score", {"scores": "np.array([-3])"}),
+    Experiment(COST, "100 scores, whole numbers", {"scores": "np.arange(100) * 1000"}),
+    Experiment(COST, "cut at the end", {"cut": "4"}),
+    Experiment(COST, "one position", {"positions": "1"}),
+    Experiment(COST, "positions that no block divides", {"positions": "61"}),
+    Experiment(COST, "window of 1", {"w": "1"}),
+    Experiment(COST, "window of 100", {"w": "100"}),
+    Experiment(COST, "hardly any memory", {"decay": "0.01"}, False),
+    Experiment(COST, "one token decoded, 16 heads", {"L_d, d_d, h_d": "1, 16, 16"}, False),
+    Experiment(COST, "64 tokens decoded, one head", {"L_d, d_d, h_d": "64, 4, 1"}, False),
+    Experiment(COST, "one process", {"processes": "1"}),
+    Experiment(COST, "more processes than positions", {"processes": "100"}),
     Experiment(SERIES, "L 1, period 1", {"L, period": "1, 1", "span, season": "1, 1"}),
     Experiment(
         SERIES, "L 64, a period longer than it", {"L, period": "3, 4", "span, season": "64, 90"}

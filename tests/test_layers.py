@@ -9,23 +9,23 @@ import pytest
 import worked_examples
 
 ROOT = Path(worked_examples.__file__).parent
-GROUND = {"attention", "claims", "training", "positions"}
-FIRST = {"lookup", "recurrence", "scaling", "masking", "block", "costs", "heads", "series"}
+GROUND = {"attention", "claims", "costs", "training", "positions"}
+FIRST = {
+    "lookup", "recurrence", "scaling", "masking", "block", "heads", "series",
+    "blocked", "cache", "linear", "window",
+}  # fmt: skip
 TRAINED = {
-    "reader",
-    "retrieval",
-    "leak",
-    "depth",
-    "small_model",
-    "extrapolation",
-    "decoder",
-    "forecaster",
-}
+    "reader", "retrieval", "leak", "depth", "small_model", "extrapolation", "decoder",
+    "measuring", "forecaster",
+}  # fmt: skip
 SECOND = {"views", "figures"}
 THIRD = {"controls", "explorer", "explorers", "live", "exercises", "command_line"}
 FLOORS = (GROUND, FIRST, TRAINED, SECOND, THIRD)
 # Trained or compared with the library: the only modules that may import torch.
-WITH_TORCH = {"leak", "reader", "training", "depth", "small_model", "extrapolation", "forecaster"}
+WITH_TORCH = {
+    "leak", "reader", "training", "depth", "small_model", "extrapolation", "measuring",
+    "forecaster",
+}  # fmt: skip
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
 
 

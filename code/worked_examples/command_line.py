@@ -100,6 +100,30 @@ def _positions():
     yield "ALiBi: the slope of each head", positions.slopes_table()
 
 
+def _cost():
+    from worked_examples import costs
+
+    sizes = {name: costs.SIZES[name] for name in ("D", "H")}
+    yield (
+        "Multiply-adds of one layer: L = 1024, D = {D}, H = {H}".format(**sizes),
+        costs.work_table(1024, **sizes),
+    )
+    yield (
+        "Scores and averages cost as much as something else does (D = {D}, H = {H})".format(
+            **sizes
+        ),
+        [
+            {"something else": name, "at L": L}
+            for name, L in costs.overtaking_lengths(**sizes).items()
+        ],
+    )
+    yield "Multiply-adds of one layer as the length grows", costs.growth_table(**sizes)
+    yield (
+        "Memory in float32: {h} heads, layers: {layers}, D = {D}".format(**costs.SIZES),
+        costs.memory_table(),
+    )
+
+
 def _series():
     from worked_examples import series
 
@@ -123,6 +147,7 @@ SECTIONS = {
     "heads": ("two relations at once, and what a layer's heads cost", _heads),
     "params": ("how many parameters each part of a transformer holds", _params),
     "positions": ("sinusoids, how alike they are, and ALiBi's slopes", _positions),
+    "cost": ("what a length costs: multiply-adds and memory", _cost),
     "series": ("what one untrained head sees in a time series", _series),
 }
 

@@ -1,28 +1,48 @@
-"""Counting what a transformer holds: its parameters, part by part.
+"""Counting what a transformer holds and what it does: parameters, multiply-adds, bytes.
 
 ``|V|`` is written `vocabulary`: how many tokens there are. D is the width of the model, h the
-number of heads, H the hidden width of the feed-forward part. No count here depends on the length
-L of a sequence.
+number of heads, H the hidden width of the feed-forward part, L the length of a sequence. No count
+of parameters depends on L; every count of multiply-adds and of bytes does. The unit of a count is
+the last word of its function's name.
 """
 
 import operator
 
 __all__ = [
+    "LENGTHS",
     "SIZES",
     "attention_parameters",
+    "average_multiply_adds",
     "bias_parameters",
+    "cache_bytes",
+    "decoding_multiply_adds",
     "embedding_parameters",
+    "feed_forward_multiply_adds",
     "feed_forward_parameters",
+    "growth_table",
     "head_width",
     "layer_parameters",
     "layer_table",
+    "memory_table",
     "model_table",
     "norm_parameters",
+    "overtaking_lengths",
+    "projection_multiply_adds",
+    "recurrent_multiply_adds",
+    "score_bytes",
+    "score_multiply_adds",
+    "scores",
     "stack_parameters",
+    "work_table",
 ]
 
 # The base model of Vaswani et al. (2017), with a vocabulary of 50,000 tokens.
 SIZES = {"vocabulary": 50_000, "D": 512, "layers": 6, "h": 8, "H": 2048}
+
+# Each four times the one before.
+LENGTHS = (128, 512, 2048, 8192)
+
+# ------------------------------------------------------------------------------ parameters
 
 
 def head_width(D, h):
@@ -232,6 +252,342 @@ def model_table(vocabulary=50_000, D=512, layers=6, h=8, H=2048):
         "model": embeddings + whole,
     }
     return [{"part": part, "parameters": count} for part, count in parts.items()]
+
+
+# --------------------------------------------------------------------------- multiply-adds
+
+
+def projection_multiply_adds(L, D, L_k=None):
+    """Count the multiply-adds of the four projections of one attention.
+
+    Parameters
+    ----------
+    L : int
+        Number of queries: they are projected, and so are the joined outputs of the heads.
+    D : int
+    L_k : int, optional
+        Number of keys and of values; by default L, as in self-attention.
+
+    Returns
+    -------
+    int
+        ``2 L D^2 + 2 L_k D^2``, so 4 L D^2 in self-attention. h is not in it.
+
+    Raises
+    ------
+    ValueError
+        If a size is not a whole number of at least 1.
+
+    Examples
+    --------
+    >>> projection_multiply_adds(1024, 512)
+    1073741824
+    """
+    L, L_k = _lengths(L, L_k)
+    D = _size("D", D)
+    return 2 * L * D * D + 2 * L_k * D * D
+
+
+def score_multiply_adds(L, D, L_k=None):
+    """Count the multiply-adds of all scores of one attention, all heads together.
+
+    Parameters
+    ----------
+    L, D : int
+    L_k : int, optional
+        Number of keys; by default L.
+
+    Returns
+    -------
+    int
+        ``L L_k d_k`` a head, so ``L L_k D`` for h heads of width d_k = D / h.
+
+    Raises
+    ------
+    ValueError
+        If a size is not a whole number of at least 1.
+
+    Examples
+    --------
+    >>> score_multiply_adds(1024, 512)
+    536870912
+    >>> score_multiply_adds(4096, 512) // score_multiply_adds(1024, 512)
+    16
+    """
+    L, L_k = _lengths(L, L_k)
+    return L * L_k * _size("D", D)
+
+
+def average_multiply_adds(L, D, L_k=None):
+    """Count the multiply-adds of all weighted averages of the values: as many as the scores.
+
+    Examples
+    --------
+    >>> average_multiply_adds(1024, 512)
+    536870912
+    """
+    return score_multiply_adds(L, D, L_k)
+
+
+def feed_forward_multiply_adds(L, D, H):
+    """Count the multiply-adds of one feed-forward part: 2 L D H.
+
+    Examples
+    --------
+    >>> feed_forward_multiply_adds(1024, 512, 2048)
+    2147483648
+    """
+    return _size("L", L) * feed_forward_parameters(D, H)
+
+
+def recurrent_multiply_adds(L, D):
+    """Count the multiply-adds of a recurrent layer as wide as its input: 2 L D^2.
+
+    Each of the L steps multiplies the state by one (D, D) matrix and the input by another. A gated
+    layer has more of them: a small multiple of L D^2.
+
+    Examples
+    --------
+    >>> recurrent_multiply_adds(1024, 512)
+    536870912
+    """
+    return _size("L", L) * 2 * _size("D", D) ** 2
+
+
+def overtaking_lengths(D, H):
+    """Give the lengths at which scores and averages cost as much as something else does.
+
+    Parameters
+    ----------
+    D, H : int
+
+    Returns
+    -------
+    dict of str to int
+        From 2 L^2 D set equal to each of the other counts. Beyond the length, scores and averages
+        are the larger.
+
+    Examples
+    --------
+    >>> overtaking_lengths(512, 2048)
+    {'a recurrent layer': 512, 'the projections': 1024, 'the rest of the block': 3072}
+    """
+    D, H = _size("D", D), _size("H", H)
+    projections = projection_multiply_adds(1, D)  # of one position
+    others = {
+        "a recurrent layer": recurrent_multiply_adds(1, D),
+        "the projections": projections,
+        "the rest of the block": projections + feed_forward_multiply_adds(1, D, H),
+    }
+    return {name: count // (2 * D) for name, count in others.items()}
+
+
+def work_table(L=1024, D=512, H=2048):
+    """List the multiply-adds of each part of one layer, beside those of a recurrent one.
+
+    Parameters
+    ----------
+    L, D, H : int
+
+    Returns
+    -------
+    list of dict
+        Rows `part`, `multiply-adds`, and `at 4 L`: how many times as many there are at four times
+        the length.
+
+    Raises
+    ------
+    ValueError
+        If a size is not a whole number of at least 1.
+
+    Examples
+    --------
+    >>> [row["at 4 L"] for row in work_table()]
+    [16.0, 16.0, 4.0, 4.0, 4.0]
+    """
+    once, later = _work(L, D, H), _work(4 * L, D, H)
+    return [
+        {"part": part, "multiply-adds": count, "at 4 L": later[part] / count}
+        for part, count in once.items()
+    ]
+
+
+def _work(L, D, H):
+    return {
+        "scores": score_multiply_adds(L, D),
+        "averages": average_multiply_adds(L, D),
+        "projections": projection_multiply_adds(L, D),
+        "feed-forward": feed_forward_multiply_adds(L, D, H),
+        "recurrent layer": recurrent_multiply_adds(L, D),
+    }
+
+
+def growth_table(lengths=LENGTHS, D=512, H=2048):
+    """List the multiply-adds of one layer's parts for several lengths.
+
+    Returns
+    -------
+    list of dict
+        One row a length; `share` is that of scores and averages in the block's own total.
+
+    Examples
+    --------
+    >>> [round(row["share"], 4) for row in growth_table()]
+    [0.04, 0.1429, 0.4, 0.7273]
+    """
+    rows = []
+    for L in lengths:
+        work = _work(L, D, H)
+        recurrent = work.pop("recurrent layer")
+        pairs = work.pop("scores") + work.pop("averages")
+        rows.append({
+            "L": L, "scores and averages": pairs, **work, "recurrent layer": recurrent,
+            "share": pairs / (pairs + sum(work.values())),
+        })  # fmt: skip
+    return rows
+
+
+def decoding_multiply_adds(L, D, *, cache=True):
+    """Count the multiply-adds of one attention while L tokens are decoded, one after the other.
+
+    Parameters
+    ----------
+    L, D : int
+    cache : bool, default True
+        Keep the keys and values of the tokens before. Without it, each step runs the attention
+        over all that there is so far.
+
+    Returns
+    -------
+    int
+        With a cache, step t has one query and t keys: ``4 D^2 + 2 t D``. Without, it has t of both:
+        ``4 t D^2 + 2 t^2 D``. Summed over t = 1 to L.
+
+    Raises
+    ------
+    ValueError
+        If a size is not a whole number of at least 1.
+
+    Examples
+    --------
+    >>> decoding_multiply_adds(1024, 512), decoding_multiply_adds(1024, 512, cache=False)
+    (1611137024, 917333606400)
+    """
+    L, D = _size("L", L), _size("D", D)
+    first, second = L * (L + 1) // 2, L * (L + 1) * (2 * L + 1) // 6  # sums of t and of t^2
+    if cache:
+        return 4 * L * D * D + 2 * first * D
+    return 4 * first * D * D + 2 * second * D
+
+
+# ----------------------------------------------------------------------------------- bytes
+
+
+def scores(L, h=1, layers=1, L_k=None):
+    """Count the scores of h heads in so many layers; there are as many weights.
+
+    Examples
+    --------
+    >>> scores(8192)
+    67108864
+    """
+    L, L_k = _lengths(L, L_k)
+    return _size("layers", layers) * _size("h", h) * L * L_k
+
+
+def score_bytes(L, h=1, layers=1, number_bytes=4, L_k=None):
+    """Count the bytes of the scores, where they are all kept.
+
+    Parameters
+    ----------
+    L, h, layers : int
+    number_bytes : int
+        4 for float32, 2 for float16.
+    L_k : int, optional
+        Number of keys; by default L.
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    ValueError
+        If a size is not a whole number of at least 1.
+
+    Examples
+    --------
+    >>> score_bytes(8192) / 2**20
+    256.0
+    """
+    return scores(L, h, layers, L_k) * _size("number_bytes", number_bytes)
+
+
+def cache_bytes(L, D, layers=1, number_bytes=4):
+    """Count the bytes of the keys and values of L tokens, in all heads and so many layers.
+
+    Parameters
+    ----------
+    L, D, layers, number_bytes : int
+
+    Returns
+    -------
+    int
+        ``2 L D`` numbers a layer: h heads of width D / h are together as wide as one.
+
+    Raises
+    ------
+    ValueError
+        If a size is not a whole number of at least 1.
+
+    Examples
+    --------
+    >>> cache_bytes(8192, 512, layers=6) / 2**20
+    192.0
+    """
+    numbers = 2 * _size("L", L) * _size("D", D) * _size("layers", layers)
+    return numbers * _size("number_bytes", number_bytes)
+
+
+def memory_table(lengths=(1024, 2048, 4096, 8192, 16_384), D=512, h=8, layers=6, number_bytes=4):
+    """List for several lengths what scores and a key-value cache need.
+
+    Parameters
+    ----------
+    lengths : sequence of int
+    D, h, layers, number_bytes : int
+
+    Returns
+    -------
+    list of dict
+        One row a length: scores of one head in one layer, their MiB, the MiB of all heads and
+        layers, and the MiB of the cache.
+
+    Raises
+    ------
+    ValueError
+        If a size is not a whole number of at least 1.
+
+    Examples
+    --------
+    >>> [row["one head (MiB)"] for row in memory_table()]
+    [4.0, 16.0, 64.0, 256.0, 1024.0]
+    """
+    return [
+        {
+            "L": L,
+            "scores": scores(L),
+            "one head (MiB)": score_bytes(L, number_bytes=number_bytes) / 2**20,
+            "all (MiB)": score_bytes(L, h, layers, number_bytes) / 2**20,
+            "cache (MiB)": cache_bytes(L, D, layers, number_bytes) / 2**20,
+        }
+        for L in lengths
+    ]
+
+
+def _lengths(L, L_k):
+    L = _size("L", L)
+    return L, L if L_k is None else _size("L_k", L_k)
 
 
 def _size(name, value):

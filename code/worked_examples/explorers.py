@@ -4,6 +4,7 @@ from worked_examples import costs, lookup, masking, scaling
 from worked_examples.controls import Choice, Slider, Steps, Switch
 from worked_examples.explorer import Explorer
 from worked_examples.views import block as block_views
+from worked_examples.views import costs as costs_views
 from worked_examples.views import heads as heads_views
 from worked_examples.views import lookup as lookup_views
 from worked_examples.views import masking as masking_views
@@ -146,6 +147,21 @@ POSITION = Explorer(
         Steps("base", "base", (10, 100, 1_000, 10_000, 100_000, 1_000_000), 10_000),
         Slider("L", "positions L", 1, 64, 1, 32),
         Slider("offset", "offset", 0, 64, 1, 5),
+    ],
+)
+
+# -------------------------------------------------------------------- what the length costs
+
+COSTS = Explorer(
+    "costs",
+    "What does a length cost?",
+    costs_views.length,
+    [
+        Steps("L", "length L", tuple(2**i for i in range(21)), 8192),
+        Steps("d", "width d", (16, 32, 64, 128, 256, 512, 768, 1024, 2048, 4096, 8192), 512),
+        Slider("h", "heads h", 1, 64, 1, costs.SIZES["h"]),
+        Slider("layers", "layers", 1, 96, 1, costs.SIZES["layers"]),
+        Steps("number_bytes", "bytes a number", (1, 2, 4, 8), 4),
     ],
 )
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from worked_examples import costs
 from worked_examples.attention import AttentionParameters
 
 __all__ = [
@@ -350,14 +351,15 @@ def layer_costs(d, h, L_q, L_k=None, number_bytes=4):
         raise ValueError(f"sizes must be at least 1; got d {d}, h {h}, L_q {L_q}, L_k {L_k}")
     if d % h:
         raise ValueError(f"the width must be a multiple of the number of heads; got {d} and {h}")
-    d_k = d // h
     return {
-        "d_k": d_k,
-        "parameters": h * 3 * d * d_k + h * d_k * d,  # Q, K and V of each head; its rows of W_O
-        "projections": 2 * L_q * d * d + 2 * L_k * d * d,
-        "scores and averages": h * L_q * L_k * 2 * d_k,
-        "weights": h * L_q * L_k,
-        "weight bytes": h * L_q * L_k * number_bytes,
+        "d_k": costs.head_width(d, h),
+        "parameters": costs.attention_parameters(d, h),
+        "projections": costs.projection_multiply_adds(L_q, d, L_k),
+        "scores and averages": (
+            costs.score_multiply_adds(L_q, d, L_k) + costs.average_multiply_adds(L_q, d, L_k)
+        ),
+        "weights": costs.scores(L_q, h, L_k=L_k),
+        "weight bytes": costs.score_bytes(L_q, h, number_bytes=number_bytes, L_k=L_k),
     }
 
 
@@ -378,11 +380,11 @@ def heads_table(d=512, L=1024, heads=(1, 2, 4, 8, 16, 32)):
     """
     rows = []
     for h in heads:
-        costs = layer_costs(d, h, L)
+        layer = layer_costs(d, h, L)
         rows.append({
-            "heads": h, "d_k": costs["d_k"], "parameters": costs["parameters"],
-            "multiply-adds": costs["projections"] + costs["scores and averages"],
-            "weights (MiB)": costs["weight bytes"] / 2**20,
+            "heads": h, "d_k": layer["d_k"], "parameters": layer["parameters"],
+            "multiply-adds": layer["projections"] + layer["scores and averages"],
+            "weights (MiB)": layer["weight bytes"] / 2**20,
         })  # fmt: skip
     return rows
 
@@ -421,9 +423,9 @@ def choices_table(d=512, L=1024, source=4096, h=8):
     ]
     return [
         {
-            "choice": choice, "option": option, "parameters": costs["parameters"],
-            "multiply-adds": costs["projections"] + costs["scores and averages"],
-            "weights (MiB)": costs["weight bytes"] / 2**20, "seen": seen, "mask bytes": mask,
+            "choice": choice, "option": option, "parameters": layer["parameters"],
+            "multiply-adds": layer["projections"] + layer["scores and averages"],
+            "weights (MiB)": layer["weight bytes"] / 2**20, "seen": seen, "mask bytes": mask,
         }
-        for choice, option, costs, seen, mask in options
+        for choice, option, layer, seen, mask in options
     ]  # fmt: skip

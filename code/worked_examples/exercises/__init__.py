@@ -4,6 +4,7 @@ Each is called with the function: ``check_weights(my_weights)``.
 """
 
 from worked_examples.exercises.block import *  # noqa: F403
+from worked_examples.exercises.costs import *  # noqa: F403
 from worked_examples.exercises.decoder import *  # noqa: F403
 from worked_examples.exercises.heads import *  # noqa: F403
 from worked_examples.exercises.lookup import *  # noqa: F403

@@ -1,12 +1,11 @@
 """The view of a layer's width cut into heads: what stays, and what grows."""
 
 from worked_examples.heads import layer_costs
-from worked_examples.views.markup import BLUE, RED, paragraph, svg, table
+from worked_examples.views.markup import BLUE, RED, byte_size, paragraph, svg, table
 
 __all__ = ["split"]
 
 _NUMBER_BYTES = {"float32": 4, "float16": 2}
-_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 
 
 def split(*, d, h, L, kind):
@@ -43,7 +42,11 @@ def split(*, d, h, L, kind):
         ("parameters 4 d²", one["parameters"], several["parameters"]),
         ("multiply-adds", _work(one), _work(several)),
         ("weights h L²", one["weights"], several["weights"]),
-        (f"their memory, {kind}", _size(one["weight bytes"]), _size(several["weight bytes"])),
+        (
+            f"their memory, {kind}",
+            byte_size(one["weight bytes"]),
+            byte_size(several["weight bytes"]),
+        ),
     ]
     return (
         _picture(d, h, f"{d} columns cut into {h} of {d // h}, and {h} matrices of weights")
@@ -58,14 +61,6 @@ def split(*, d, h, L, kind):
 
 def _work(costs):
     return costs["projections"] + costs["scores and averages"]
-
-
-def _size(count):
-    """Write a number of bytes in the largest unit that leaves at least 1."""
-    size, unit = float(count), 0
-    while size >= 1024 and unit < len(_UNITS) - 1:
-        size, unit = size / 1024, unit + 1
-    return f"{size:,.4g} {_UNITS[unit]}"
 
 
 def _picture(d, h, title):

@@ -9,8 +9,8 @@ from html import escape as _escape
 
 import numpy as np
 
-__all__ = ["BLUE", "RED", "bars", "columns", "escape", "heatmap", "number", "paragraph", "svg",
-           "table"]  # fmt: skip
+__all__ = ["BLUE", "RED", "bars", "byte_size", "columns", "escape", "heatmap", "number",
+           "paragraph", "scaled", "svg", "table"]  # fmt: skip
 
 # Okabe and Ito's blue, a shade lighter, and vermilion: told apart by every kind of colour vision.
 BLUE, RED = "#2b86c5", "#d55e00"
@@ -38,6 +38,39 @@ def number(value, decimals=4):
     if math.isinf(value):
         return "-∞" if value < 0 else "∞"
     return f"{round(float(value), decimals) + 0.0:.{decimals}f}"
+
+
+_BYTES = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
+_WORDS = (" million", " billion", " trillion", " quadrillion", " quintillion")
+
+
+def byte_size(count):
+    """Write a number of bytes in the largest unit that leaves at least 1.
+
+    Examples
+    --------
+    >>> byte_size(268_435_456), byte_size(1000)
+    ('256 MiB', '1,000 bytes')
+    """
+    return _scaled(count, 1024, _BYTES, " ")
+
+
+def scaled(count):
+    """Write a count with its millions in words, so that large ones can be read.
+
+    Examples
+    --------
+    >>> scaled(1_073_741_824), scaled(8192)
+    ('1.074 billion', '8,192')
+    """
+    return f"{count:,.0f}" if count < 1e6 else _scaled(count / 1e6, 1000, _WORDS, "")
+
+
+def _scaled(count, base, units, space):
+    size, unit = float(count), 0
+    while size >= base and unit < len(units) - 1:
+        size, unit = size / base, unit + 1
+    return f"{size:,.{4 if size < 1000 else 6}g}{space}{units[unit]}"
 
 
 def paragraph(text):
