@@ -7,13 +7,8 @@ reports the warnings of a page only when it reads that page. Each is put right h
 import hashlib
 from pathlib import Path
 
-from sphinx.util import logging
-
-LOGGER = logging.getLogger(__name__)
 # What every page is made with, beside its own text.
 SOURCES = ("sphinx_ext/**/*.py", "book/_static/**/*.*")
-# Pages that Sphinx makes itself.
-GENERATED = {"search"}
 
 
 def note_sources(app, config):
@@ -36,13 +31,16 @@ def note_reading(app, env, docnames):
 
 
 def remove_stale_pages(app):
-    """Delete the pages of documents that the book no longer has."""
+    """Delete the pages, and the copies of the sources, of documents that left the book.
+
+    What has no such copy was put into the site by something else, and stays.
+    """
     out = Path(app.outdir)
-    keep = set(app.env.found_docs) | GENERATED
-    for page in out.rglob("*.html"):
-        name = page.relative_to(out).with_suffix("").as_posix()
-        if name not in keep and not name.startswith("_"):
-            page.unlink()
+    for source in list(out.glob("_sources/**/*.*")):
+        name = source.relative_to(out / "_sources").with_suffix("")
+        if name.as_posix() not in app.env.found_docs:
+            source.unlink()
+            (out / name).with_suffix(".html").unlink(missing_ok=True)
 
 
 def finish(app, exception):
@@ -54,7 +52,7 @@ def finish(app, exception):
 
 
 def setup(app):
-    """Register the setting that carries the hash, and the four hooks."""
+    """Register the setting that carries the hash, and the hooks."""
     app.add_config_value("book_sources", "", "html")
     app.connect("config-inited", note_sources)
     app.connect("env-before-read-docs", note_reading)

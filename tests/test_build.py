@@ -19,7 +19,14 @@ import sys
 sys.path.insert(0, "../code")
 from small import answer
 print("the answer is", answer())"""
-TOC = "format: jb-book\nroot: index\nchapters:\n- file: book/01_small\n"
+TOC = """\
+format: jb-book
+root: index
+parts:
+- caption: Chapters
+  chapters:
+  - file: book/01_small
+"""
 
 
 def write_chapter(root, name, cells):
@@ -27,7 +34,8 @@ def write_chapter(root, name, cells):
     cell |= {"outputs": [], "execution_count": None}
     title = {"cell_type": "markdown", "id": "b", "metadata": {}, "source": "# A chapter\n\nWords."}
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    notebook = {"cells": [title, cell], "metadata": {"kernelspec": kernel}}
+    metadata = {"kernelspec": kernel, "description": "A chapter that is small."}
+    notebook = {"cells": [title, cell], "metadata": metadata}
     text = json.dumps(notebook | {"nbformat": 4, "nbformat_minor": 5})
     (root / f"book/{name}.ipynb").write_text(text, "utf-8")
 
@@ -108,7 +116,6 @@ def test_a_chapter_that_fails_or_complains_fails_every_build(small, cells, compl
     ],
 )
 def test_a_broken_formula_or_link_fails_every_build(small, text, complaint):
-    (small / "_toc.yml").write_text("format: jb-book\nroot: index\n")
     (small / "index.md").write_text(f"# A book\n\n{text}\n")
     for _ in range(2):
         printed, good = build(small)
@@ -118,7 +125,7 @@ def test_a_broken_formula_or_link_fails_every_build(small, text, complaint):
 
 def test_every_sidebar_follows_the_pages_and_their_titles(small):
     (small / "book/extra.md").write_text("# One page more\n\nIts words.\n")
-    (small / "_toc.yml").write_text(f"{TOC}- file: book/extra\n")
+    (small / "_toc.yml").write_text(f"{TOC}  - file: book/extra\n")
     printed, good = build(small)
     assert good, printed
     assert "One page more" in page(small)
@@ -130,11 +137,15 @@ def test_every_sidebar_follows_the_pages_and_their_titles(small):
     assert "Another name" in page(small)
     assert "One page more" not in page(small)
 
+    other = small / "_build/html/lite/index.html"
+    other.parent.mkdir()
+    other.write_text("from another tool")
     (small / "_toc.yml").write_text(TOC)
     printed, good = build(small)
     assert good, printed
     assert "Another name" not in page(small)
     assert not (small / "_build/html/book/extra.html").exists()
+    assert other.exists()
 
 
 # --- the key of the cache ----------------------------------------------------------------------
