@@ -24,6 +24,13 @@ _DIRECTIVES = {
     "base-uri": "'none'",
     "form-action": "'self'",
 }
+# The search reads other pages, whose buttons its own page must then allow; and what marks its finds
+# adds a link of this kind to take the marks away.
+_THEME_HANDLERS = (
+    "toggleFullScreen()",
+    "window.print()",
+    "javascript:SphinxHighlight.hideSearchWords()",
+)
 _INLINE = re.compile(r"<script\b(?![^>]*\bsrc=)[^>]*>(.*?)</script>", re.S)
 _HANDLER = re.compile(r'<[^>]*\son[a-z]+="([^"]*)"')
 
@@ -57,6 +64,7 @@ def guard(page):
     """Return a finished page with its policy, before anything that it loads."""
     scripts = _INLINE.findall(page)
     handlers = [html.unescape(text) for text in _HANDLER.findall(page)]
+    handlers += _THEME_HANDLERS
     content = html.escape(policy(scripts, handlers), quote=True).replace("&#x27;", "'")
     tag = f'<meta http-equiv="Content-Security-Policy" content="{content}">'
     return re.sub(r"<head>", lambda found: f"{found.group()}\n    {tag}", page, count=1)
