@@ -173,7 +173,7 @@ def test_one_head_blends_and_four_do_not():
     assert least < four.bits[0] < 0.9
     (table,) = small_model.head_tables(four)
     costs = small_model.removal_costs(four)
-    assert [row["loss without it"] for row in table] == pytest.approx(costs[0].tolist())
+    assert [row["rise without it"] for row in table] == pytest.approx(costs[0].tolist())
     assert costs.max() > 1
     for row, A in zip(table, small_model.mean_maps(four)[0], strict=True):
         assert row["lag 0"] == pytest.approx(np.diagonal(A)[3:-1].mean())

@@ -286,7 +286,7 @@ def head_tables(model):
         "entropy": entropy(A).mean(axis=(1, 3)),
         "distance": (mean * lag).sum(axis=-1).mean(axis=-1),
         **{f"lag {k}": (mean * (lag == k)).sum(axis=-1).mean(axis=-1) for k in (0, 1, PERIOD - 1)},
-        "loss without it": removal_costs(model),
+        "rise without it": removal_costs(model),
     }
     return [
         [
