@@ -15,7 +15,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from worked_examples.attention import AttentionParameters, _as_floats, multi_head_attention
+from worked_examples.attention import (
+    AttentionParameters,
+    _as_floats,
+    _require_vector,
+    multi_head_attention,
+)
 
 __all__ = [
     "ORDERS",
@@ -408,10 +413,3 @@ def _known(name, value, allowed):
     if not isinstance(value, str) or value not in allowed:
         raise ValueError(f"{name} must be {' or '.join(map(repr, allowed))}; got {value!r}")
     return allowed[value]
-
-
-def _require_vector(name, array, width):
-    if array.shape not in ((), (width,)):
-        raise ValueError(
-            f"{name} must be one number, or one a feature: ({width},); got {array.shape}"
-        )
