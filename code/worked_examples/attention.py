@@ -754,7 +754,7 @@ if __name__ == "__main__":
     import os
     import sys
 
-    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
     from worked_examples.command_line import main
 
     sys.exit(main())
