@@ -26,6 +26,7 @@ from worked_examples.attention import (
     split_heads,
 )
 
+EYE = np.eye(4)
 sizes = st.integers(1, 7)
 batches = st.sampled_from([(), (2,), (2, 3), (1, 2, 2)])
 
@@ -278,11 +279,52 @@ X = np.ones((3, 4))
         (lambda: key_padding_mask([1.5], 4), "1.5"),
         (lambda: key_padding_mask([1], 0), "got 0"),
         (lambda: additive_mask([1, 0]), "int64"),
+        (lambda: softmax([[1, 2], [3]]), r"scores.*got \[\[1, 2\], \[3\]\]"),
+        (lambda: entropy([[1, 2], [3]]), r"weights.*\[3\]"),
+        (lambda: additive_mask([[True], [True, False]]), r"mask.*\[True\]"),
+        (lambda: key_padding_mask([[1], [2, 3]], 3), r"lengths.*\[2, 3\]"),
+        (lambda: scaled_dot_product_attention([[1, 2], [3]], EYE, EYE), r"Q.*\[3\]"),
+        (lambda: scaled_dot_product_attention(EYE, EYE, EYE, bias=[[1], [2, 3]]), r"bias.*\[1\]"),
+        (lambda: scaled_dot_product_attention(EYE, EYE, EYE, scale=10**400), "scale.*got 1000"),
+        (lambda: split_heads([[1, 2], [3]], 1), r"X.*\[3\]"),
+        (lambda: merge_heads([[[1, 2], [3]]]), r"X.*\[3\]"),
     ],
 )
 def test_bad_input_is_named(call, shown):
     with pytest.raises(ValueError, match=shown):
         call()
+
+
+@pytest.mark.filterwarnings("error")
+def test_extremes_leave_no_warning():
+    assert np.isnan(entropy([[np.inf, -np.inf + np.nan], [0.5, np.nan]])).all()
+    with pytest.raises(ValueError, match="negative"):
+        entropy([np.inf, -np.inf])
+    assert np.isnan(softmax_jacobian([np.inf, 0.0])).any()
+    assert np.isneginf(softmax_jacobian([1e300, 1e300])).any()
+    huge = np.full((2, 2), 1e200)
+    assert np.isnan(attention_gradients(huge, huge, huge, huge)[0]).all()
+    wide = np.full((2, 4), 6e4, dtype=np.float16)
+    parameters = AttentionParameters(*[np.ones((4, 4), dtype=np.float16)] * 4)
+    for kernel in (multi_head_attention, multi_head_attention_by_loop):
+        output, _ = kernel(wide, parameters, 2)
+        assert np.isposinf(output).all()
+        assert output.dtype == np.float16
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("content", [1e30, 1e308, np.inf, -np.inf, np.nan])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_padding_changes_nothing_behind_the_projections(content, dtype):
+    parameters = AttentionParameters(*np.random.default_rng(0).normal(size=(4, 4, 4)).astype(dtype))
+    X = np.random.default_rng(1).normal(size=(3, 4)).astype(dtype)
+    with np.errstate(over="ignore"):
+        padding = np.full((2, 4), content).astype(dtype)
+    real = np.arange(5) < 3
+    for kernel in (multi_head_attention, multi_head_attention_by_loop):
+        alone = kernel(X, parameters, 2)[0]
+        padded = kernel(np.vstack([X, padding]), parameters, 2, mask=real)[0]
+        np.testing.assert_allclose(padded[:3], alone, rtol=1e-5 if dtype == np.float32 else 1e-12)
 
 
 def test_everything_public_is_documented_with_an_example():
@@ -374,6 +416,27 @@ def test_heads_equal_their_loop(batch, h, width, L_q, L_k, d, causal, cross):
         np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("shape", [(4, 4), (2, 4, 4), (1, 4, 4), (3, 1, 1, 4), (3, 2, 4, 4), (4,)])
+def test_the_loop_takes_the_masks_that_the_batch_takes(shape):
+    rng = np.random.default_rng(0)
+    X, parameters = rng.normal(size=(3, 4, 4)), drawn(4, 4, 4, 4)
+    mask = rng.random(shape) < 0.6
+    batched = multi_head_attention(X, parameters, 2, mask=mask)
+    looped = multi_head_attention_by_loop(X, parameters, 2, mask=mask)
+    for one, other in zip(batched, looped, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
+
+
+def test_a_mask_of_two_sequences_is_not_taken_for_one_of_two_heads_by_the_loop_alone():
+    X = np.random.default_rng(0).normal(size=(2, 4, 4))
+    mask = np.array([np.tri(4, dtype=bool), np.eye(4, dtype=bool)])
+    by_loop = multi_head_attention_by_loop(X, SQUARE, 2, mask=mask)[1]
+    np.testing.assert_allclose(by_loop, multi_head_attention(X, SQUARE, 2, mask=mask)[1])
+    for kernel in (multi_head_attention, multi_head_attention_by_loop):
+        with pytest.raises(ValueError, match=r"\(3, 4, 4\)"):
+            kernel(X, SQUARE, 2, mask=np.ones((3, 4, 4), dtype=bool))
+
+
 def test_splitting_and_merging_are_inverse():
     X = np.arange(24).reshape(2, 3, 4)
     assert split_heads(X, 2).shape == (2, 2, 3, 2)
@@ -401,6 +464,10 @@ SQUARE = AttentionParameters(*[np.eye(4)] * 4)
             lambda: multi_head_attention(np.ones((3, 4)), SQUARE._replace(W_O=np.ones((5, 4))), 2),
             r"W_O \(5, 4\)",
         ),
+        (lambda: multi_head_attention(EYE, SQUARE._replace(b_Q=np.ones(3)), 2), r"b_Q.*\(3,\)"),
+        (lambda: multi_head_attention(EYE, SQUARE._replace(b_K=[[1]] * 4), 2), r"b_K.*\(4, 1\)"),
+        (lambda: multi_head_attention(EYE, SQUARE._replace(b_V=[EYE]), 2), r"b_V.*\(1, 4, 4\)"),
+        (lambda: multi_head_attention(EYE, SQUARE._replace(b_O=np.ones(5)), 2), r"b_O.*\(5,\)"),
     ],
 )
 def test_heads_that_do_not_fit_are_named(call, shown):

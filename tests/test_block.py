@@ -306,6 +306,11 @@ WRONG_FEED = FeedForwardParameters(np.ones((8, 4)), np.ones((5, 8)))
             r"b_1.*\(32,\).*\(8,\)",
         ),
         (lambda: feed_forward(EIGHT, drawn().feed_forward, activation="tanh"), "'gelu'.*'tanh'"),
+        (lambda: layer_norm(EIGHT, eps=None), "eps.*got None"),
+        (lambda: layer_norm(EIGHT, eps="x"), "eps.*got 'x'"),
+        (lambda: layer_norm([[1, 2], [3]]), r"X.*\[3\]"),
+        (lambda: residual([[1], [2, 3]], EIGHT), r"X.*\[2, 3\]"),
+        (lambda: residual(["a"], ["b"]), "real numbers"),
         (lambda: residual(EIGHT, np.ones((1, 8))), r"\(3, 8\) and \(1, 8\)"),
         (lambda: transformer_block(EIGHT, drawn(), 2, norm="middle"), "'post' or 'pre'.*'middle'"),
         (lambda: transformer_block(EIGHT, drawn(), 2, norm=["post"]), "'post' or 'pre'"),
@@ -323,6 +328,24 @@ WRONG_FEED = FeedForwardParameters(np.ones((8, 4)), np.ones((5, 8)))
 def test_what_does_not_fit_is_named(call, shown):
     with pytest.raises(ValueError, match=shown):
         call()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("norm", ["post", "pre"])
+@pytest.mark.parametrize("content", [1e300, np.inf, np.nan])
+def test_padding_leaves_no_warning_and_no_trace(norm, content):
+    X = np.random.default_rng(1).normal(size=(5, 8))
+    X[3:] = content
+    padded, _ = transformer_block(X, drawn(), 2, norm=norm, mask=np.arange(5) < 3)
+    alone, _ = transformer_block(X[:3], drawn(), 2, norm=norm)
+    np.testing.assert_allclose(padded[:3], alone, rtol=1e-12)
+
+
+@pytest.mark.filterwarnings("error")
+def test_float16_that_overflows_becomes_infinite_in_silence():
+    wide = np.full((2, 2), 6e4, dtype=np.float16)
+    parameters = FeedForwardParameters(*[np.ones((2, 2), dtype=np.float16)] * 2)
+    assert np.isposinf(feed_forward(wide, parameters)).all()
 
 
 # ---------------------------------------------------------------------------------------- counting
@@ -371,6 +394,12 @@ def test_the_count_is_what_torch_holds(D, h, H):
 def test_the_count_is_what_our_own_block_holds():
     parameters = drawn(8, 32)
     assert sum(a.size for part in parameters for a in part) == costs.layer_parameters(8, 2, 32)
+
+
+def test_numpy_integers_do_not_overflow_a_count():
+    D = np.int32(50_000)
+    assert costs.attention_parameters(D, np.int32(8)) == 4 * 50_000**2
+    assert costs.feed_forward_parameters(D, D) == 2 * 50_000**2
 
 
 def test_heads_are_free():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 
 from worked_examples.claims import claim
 
@@ -27,6 +28,8 @@ HOLDS = [
     (np.inf, np.inf),
     ("-0.5", -0.5),
     (1e-05, 0.00001),
+    ("-inf", -np.inf),
+    (10**30, 10**30),  # a count that no int64 holds
 ]
 DIFFERS = [
     (1.756, 1.201, "The book printed 1.756, yours is 1.201."),
@@ -39,6 +42,14 @@ DIFFERS = [
     (1.0, np.inf, "yours is inf."),
     (1.5, "text", "yours is text."),
     (2, None, "yours is None."),
+    (np.inf, 5.0, "The book printed inf, yours is 5."),
+    (np.inf, -np.inf, "The book printed inf, yours is -inf."),
+    ([np.inf, 1.0], [np.inf, 2.0], "yours is (inf, 2.0)."),
+    (2, 10**30, "yours is 1e+30."),
+    (1.5, 1e300, "yours is 1e+300."),
+    (1.5, 10**400, "yours is 10000"),
+    (1.5, [[1], [2, 3]], "yours is [[1], [2, 3]]."),
+    (1.5, torch.tensor(2.5, requires_grad=True), "yours is 2.5."),
 ]
 
 

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 SCRIPT = Path(__file__).resolve().parents[1] / "code" / "worked_examples" / "attention.py"
@@ -157,3 +158,18 @@ def test_numpy_is_all_that_it_loads():
     )
     done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_it_runs_through_a_link(tmp_path):
+    link = tmp_path / "attention.py"
+    link.symlink_to(SCRIPT)
+    # -S: numpy's folder is on the path, and no book that may be installed beside it by a link.
+    start = (
+        f"import runpy, sys; sys.path.append({str(Path(np.__file__).parents[1])!r}); "
+        f"sys.argv = [{str(link)!r}, '--one']; runpy.run_path(sys.argv[0], run_name='__main__')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", start], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    assert "0.3369" in done.stdout

@@ -1,7 +1,10 @@
 """Every check passes the right function, and rejects each classic mistake with its own hint."""
 
+import sys
+
 import numpy as np
 import pytest
+import torch
 
 from worked_examples import exercises
 from worked_examples.exercises.checking import Check, Mistake, Verdict
@@ -90,6 +93,82 @@ def test_a_difference_is_shown_with_its_place():
 
 def test_lists_are_answers_too():
     assert _pair(lambda x: 2 * x)(lambda x: [2, 4]).passed
+
+
+@pytest.mark.parametrize("check", CHECKS.values(), ids=CHECKS)
+def test_rounding_to_float32_is_no_mistake(check):
+    def rounded(x):
+        return x.astype(np.float32) if np.asarray(x).dtype.kind == "f" else x
+
+    def function(*arguments):
+        result = check.correct(*arguments)
+        return tuple(map(rounded, result)) if isinstance(result, tuple) else rounded(result)
+
+    assert check(function).passed
+
+
+def test_float32_is_told_from_a_mistake():
+    check = _pair(lambda x: 2 * x)
+    assert not check(lambda x: (2 * x + 1e-4).astype(np.float32)).passed
+    assert not check(lambda x: 2 * x + 1e-6).passed
+    exact = _pair(lambda x: x / 3, tolerance=0.0)
+    assert not exact(lambda x: (x / 3).astype(np.float32)).passed
+
+
+def test_tensors_are_answers_with_and_without_gradients():
+    check = _pair(lambda x: 2 * x)
+    assert check(lambda x: 2 * torch.tensor(x)).passed
+    assert check(lambda x: 2 * torch.tensor(x, requires_grad=True)).passed
+
+
+def test_several_results_may_come_as_a_list_and_rows_as_a_tuple():
+    assert _pair(lambda x: (x, 2 * x))(lambda x: [x, 2 * x]).passed
+    assert _pair(lambda x: 2 * x)(lambda x: tuple(2 * x)).passed
+    verdict = _pair(lambda x: 2 * x)(lambda x: (2 * x, x))
+    assert "1 result is wanted; 2 came" in verdict.message
+    assert "2 results are wanted; 1 came" in _pair(lambda x: (x, x))(lambda x: x).message
+
+
+def test_a_difference_is_shown_where_six_digits_hide_it():
+    message = _pair(lambda x: 2 * x)(lambda x: 2 * x + 2.0**-24).message
+    assert "at (0,) is 2.0000000596046448; 2 is right" in message
+
+
+def test_infinity_is_the_answer_where_infinity_is_right():
+    check = _pair(lambda x: x * np.inf)
+    assert check(lambda x: x * np.inf).passed
+    assert not check(lambda x: x).passed
+    assert not check(lambda x: x * -np.inf).passed
+
+
+class _NoArray:
+    def __array__(self, *_, **__):
+        raise RuntimeError("no array")
+
+
+@pytest.mark.parametrize(
+    ("answer", "shown"),
+    [
+        (10**400, "should be numbers; got int"),
+        (_NoArray(), "should be numbers; got _NoArray"),
+        (np.array([2 + 1j, 4]), "should be numbers"),
+        (["2.0", "4.0"], "should be numbers"),
+    ],
+)
+def test_what_is_no_number_is_said_to_be_none(answer, shown):
+    verdict = _pair(lambda x: 2 * x)(lambda x: answer)
+    assert not verdict.passed
+    assert shown in verdict.message
+
+
+def test_an_exit_is_answered_and_an_interrupt_stops():
+    assert "raised SystemExit: 3" in _pair(lambda x: 2 * x)(lambda x: sys.exit(3)).message
+
+    def interrupted(x):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        _pair(lambda x: 2 * x)(interrupted)
 
 
 def test_a_mistake_that_raises_is_no_match():

@@ -204,3 +204,9 @@ def test_importing_the_explorers_needs_numpy_alone():
         [sys.executable, "-c", code], env={"PYTHONPATH": path}, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("value", [10**400, np.nan, "x", None, [1]])
+def test_a_slider_names_what_is_no_number_of_its_range(value):
+    with pytest.raises(ValueError, match="x takes a number from 0 to 3; got"):
+        Slider("x", "x", 0, 3, 1, 2).check(value)

@@ -7,6 +7,7 @@ import pytest
 
 from worked_examples import lookup
 from worked_examples.attention import scaled_dot_product_attention
+from worked_examples.views.lookup import one_query
 
 
 @pytest.mark.parametrize(
@@ -46,6 +47,12 @@ def test_two_queries_commit_and_one_cannot():
 def test_equal_parts_of_everything_cannot_choose(c):
     bits = lookup.lookup((c, c, c), list(lookup.SELECT_KEYS.values())).entropy
     assert bits == pytest.approx(math.log2(3), abs=1e-9)
+
+
+def test_the_view_writes_no_negative_zero():
+    keys = {f"{word}_{i}": x for word in lookup.KEYS for i, x in enumerate((-1.0, 1.0, 0.0), 1)}
+    query = {"query_1": 0.0, "query_2": 0.0, "query_3": 0.0}
+    assert "Output: (-1.0000, 1.0000, 0.0000)" in one_query(**query, **keys | {"is_3": -1e-9})
 
 
 def test_lookup_is_attention():

@@ -472,3 +472,41 @@ def test_a_bias_for_another_number_of_heads_is_named(attend):
     parameters = AttentionParameters(*normal(4, 8, 8))
     with pytest.raises(ValueError, match=r"bias.*\(3, 5, 5\)"):
         attend(normal(5, 8), parameters, 4, bias=np.zeros((3, 5, 5)))
+
+
+# --------------------------------------------------------------------------------- what came
+
+
+@pytest.mark.parametrize(
+    ("call", "shown"),
+    [
+        (lambda: positions.with_positions([["a", "b"]]), "real numbers.*<U1"),
+        (lambda: positions.with_positions(np.ones((2, 2), complex)), "real numbers.*complex"),
+        (lambda: positions.with_positions([[1, 2], [3]]), r"X.*\[3\]"),
+        (lambda: positions.rotary([[1, 2], [3]]), r"X.*\[3\]"),
+        (lambda: positions.rotary(np.ones((2, 3, 4)), np.ones((3, 3))), r"\(2, 3, 4\).*\(3, 3\)"),
+        (lambda: positions.rotary(np.ones((3, 4)), ["a", 1, 2]), "positions.*real numbers"),
+        (lambda: positions.rotary(np.ones((3, 4)), [[0], [1, 2]]), r"positions.*\[1, 2\]"),
+        (lambda: positions.angles(4, 10**400), "base.*got 1000"),
+        (lambda: positions.shift_rotation("a", 4), "shift.*'a'"),
+        (lambda: positions.relative_bias([[1], [1, 2]], 3), r"table.*\[1, 2\]"),
+        (lambda: positions.alibi_bias("x", 3), "slopes.*x"),
+        (lambda: positions.alibi_bias([[1], [1, 2]], 3), r"slopes.*\[1, 2\]"),
+        (lambda: positions.alibi_bias(1j, 3), "slopes.*1j"),
+        (lambda: positions.offset_similarity(1j, 4), "offsets.*1j"),
+    ],
+)
+def test_what_came_is_named(call, shown):
+    with pytest.raises(ValueError, match=shown):
+        call()
+
+
+@pytest.mark.filterwarnings("error")
+def test_rotating_padding_and_extremes_leaves_no_warning():
+    X = np.ones((3, 4))
+    X[2] = np.inf
+    turned = positions.rotary(X)
+    np.testing.assert_array_equal(turned[:2], positions.rotary(X[:2]))
+    assert np.isnan(turned[2]).any()
+    assert np.isinf(positions.rotary(np.full((2, 2), 65504, dtype=np.float16))).any()
+    assert np.isnan(positions.rotary(np.ones((1, 2)), [np.inf])).all()

@@ -141,6 +141,37 @@ def test_paths_steps_and_pairs(L, path, pairs):
         (lambda: encode(np.ones(4), draw_encoder(3)), r"\(4,\)"),
         (lambda: recall(np.ones((3, 2)), np.ones((5, 2))), r"\(3, 2\) and \(5, 2\)"),
         (lambda: path_table(0), "got 0"),
+        (lambda: path_table(2.5), "got 2.5"),
+        (lambda: path_table("a"), "got 'a'"),
+        (lambda: draw_encoder(2.5), "got 2.5"),
+        (
+            lambda: encode(np.ones((4, 1)), EncoderParameters(np.ones((2, 3)), np.ones((2, 1)))),
+            r"W \(2, 3\).*U \(2, 1\)",
+        ),
+        (
+            lambda: additive_attention(
+                np.ones(2),
+                np.ones((3, 4)),
+                AdditiveParameters(np.ones((5, 2)), np.ones((1, 4)), np.ones(5)),
+            ),
+            r"W \(5, 2\).*U \(1, 4\).*v \(5,\)",
+        ),
+        (
+            lambda: additive_attention(
+                np.ones(2),
+                np.ones((3, 4)),
+                AdditiveParameters(np.ones((5, 2)), np.ones((5, 4)), np.ones((5, 1))),
+            ),
+            r"v \(5, 1\)",
+        ),
+        (
+            lambda: additive_attention(
+                np.ones((2, 2)),
+                np.ones((3, 3, 4)),
+                AdditiveParameters(np.ones((5, 2)), np.ones((5, 4)), np.ones(5)),
+            ),
+            r"\(2, 2\).*\(3, 3, 4\)",
+        ),
         (
             lambda: additive_attention(
                 np.ones(2),

@@ -126,9 +126,9 @@ def entropy(weights):
     """
     (weights,), dtype = _as_floats(weights=weights)
     _require_last_axis("weights", weights)
-    total = weights.sum(axis=-1)
     if (weights < 0).any():
-        raise ValueError(f"weights must not be negative; the least is {weights.min():.6g}")
+        raise ValueError(f"weights must not be negative; the least is {np.nanmin(weights):.6g}")
+    total = weights.sum(axis=-1)
     if ((np.abs(total - 1) > 0.01) & (total != 0)).any():
         worst = total.flat[np.nanargmax(np.abs(total - 1))]
         raise ValueError(f"each row of weights must sum to 1; one sums to {worst:.6g}")
@@ -163,9 +163,10 @@ def softmax_jacobian(weights):
     """
     (weights,), dtype = _as_floats(weights=weights)
     _require_last_axis("weights", weights)
-    outer = weights[..., :, None] * weights[..., None, :]  # (..., n, 1) * (..., 1, n)
-    diagonal = weights[..., :, None] * np.eye(weights.shape[-1], dtype=weights.dtype)
-    return (diagonal - outer).astype(dtype, copy=False)
+    with np.errstate(invalid="ignore", over="ignore"):
+        outer = weights[..., :, None] * weights[..., None, :]  # (..., n, 1) * (..., 1, n)
+        diagonal = weights[..., :, None] * np.eye(weights.shape[-1], dtype=weights.dtype)
+        return (diagonal - outer).astype(dtype, copy=False)
 
 
 # ------------------------------------------------------------------------------------ masks
@@ -238,7 +239,7 @@ def key_padding_mask(lengths, L):
      [1 0 0 0]]
     """
     L = _length("L", L)
-    lengths = np.asarray(lengths)
+    lengths = _array("lengths", lengths)
     if lengths.dtype.kind not in "iu":
         raise ValueError(f"lengths must be whole numbers; got {lengths!r}")
     if ((lengths < 0) | (lengths > L)).any():
@@ -386,11 +387,13 @@ def attention_gradients(
             raise ValueError(f"gradients need finite numbers; {name} holds NaN or infinity")
     if bias is not None and np.isnan(A).any():
         raise ValueError("gradients need finite numbers; bias holds NaN where a query may look")
-    A_gradient = G @ np.swapaxes(V, -1, -2)  # (..., L_q, d_v) @ (..., d_v, L_k)
-    S_gradient = A * (A_gradient - (A * A_gradient).sum(axis=-1, keepdims=True))
-    S_gradient = S_gradient * _scale(scale, Q.shape[-1])
-    gradients = (S_gradient @ K, np.swapaxes(S_gradient, -1, -2) @ Q, np.swapaxes(A, -1, -2) @ G)
-    return tuple(gradient.astype(dtype, copy=False) for gradient in gradients)
+    with np.errstate(invalid="ignore", over="ignore"):
+        A_gradient = G @ np.swapaxes(V, -1, -2)  # (..., L_q, d_v) @ (..., d_v, L_k)
+        S_gradient = A * (A_gradient - (A * A_gradient).sum(axis=-1, keepdims=True))
+        S_gradient = S_gradient * _scale(scale, Q.shape[-1])
+        by_Q, by_K = S_gradient @ K, np.swapaxes(S_gradient, -1, -2) @ Q
+        by_V = np.swapaxes(A, -1, -2) @ G
+        return tuple(gradient.astype(dtype, copy=False) for gradient in (by_Q, by_K, by_V))
 
 
 # ------------------------------------------------------------------------------------ heads
@@ -448,7 +451,7 @@ def split_heads(X, h):
     <BLANKLINE>
      [[3 4]]]
     """
-    X, h = np.asarray(X), _length("the number of heads", h)
+    X, h = _array("X", X), _length("the number of heads", h)
     if X.ndim < 2:
         raise ValueError(f"heads need rows and columns to split; got shape {X.shape}")
     *batch, L, d = X.shape
@@ -480,7 +483,7 @@ def merge_heads(X):
     >>> print(merge_heads([[[1, 2]], [[3, 4]]]))
     [[1 2 3 4]]
     """
-    X = np.asarray(X)
+    X = _array("X", X)
     if X.ndim < 3:
         raise ValueError(f"merging needs heads, rows and columns; got shape {X.shape}")
     *batch, h, L, d_v = X.shape
@@ -525,8 +528,7 @@ def multi_head_attention(X, parameters, h, *, context=None, mask=None, causal=Fa
     Q, K, V, W_O, b_O, dtype = _projected(X, parameters, context)
     Q, K, V = split_heads(Q, h), split_heads(K, h), split_heads(V, h)
     heads, weights = scaled_dot_product_attention(Q, K, V, mask=mask, causal=causal, bias=bias)
-    output = merge_heads(heads) @ W_O + b_O  # (..., L_q, h d_v) @ (h d_v, d) -> (..., L_q, d)
-    return output.astype(dtype, copy=False), weights.astype(dtype, copy=False)
+    return _mixed(merge_heads(heads), W_O, b_O, dtype), weights.astype(dtype, copy=False)
 
 
 def multi_head_attention_by_loop(
@@ -534,8 +536,8 @@ def multi_head_attention_by_loop(
 ):
     """Compute `multi_head_attention` one head at a time, as its formula is written.
 
-    Parameters, results and errors are the same; a mask that differs from head to head is not
-    taken. A bias that does is taken apart: head i adds its own.
+    Parameters, results and errors are the same. A mask or a bias that differs from head to head
+    is taken apart: head i uses its own.
 
     Raises
     ------
@@ -555,12 +557,15 @@ def multi_head_attention_by_loop(
     heads, weights = [], []
     for i in range(_length("the number of heads", h)):
         parts = [split_heads(matrix, h)[..., i, :, :] for matrix in (Q, K, V)]
-        own = None if bias is None else _bias_of_head(bias, h, i)
-        output, A = scaled_dot_product_attention(*parts, mask=mask, causal=causal, bias=own)
+        own = {
+            name: None if array is None else _of_head(f"a {name}", array, h, i)
+            for name, array in (("mask", mask), ("bias", bias))
+        }
+        output, A = scaled_dot_product_attention(*parts, causal=causal, **own)
         heads.append(output)
         weights.append(A)
-    output = np.concatenate(heads, axis=-1) @ W_O + b_O
-    return output.astype(dtype, copy=False), np.stack(weights, axis=-3).astype(dtype, copy=False)
+    output = _mixed(np.concatenate(heads, axis=-1), W_O, b_O, dtype)
+    return output, np.stack(weights, axis=-3).astype(dtype, copy=False)
 
 
 # ---------------------------------------------------------------------------------- helpers
@@ -583,12 +588,29 @@ def _projected(X, parameters, context):
     )
     if not fits:
         raise ValueError(f"widths do not fit each other; got {shapes}")
-    return X @ W_Q + b_Q, context @ W_K + b_K, context @ W_V + b_V, W_O, b_O, dtype
+    for name, b, W in zip(names[6:], (b_Q, b_K, b_V, b_O), (W_Q, W_K, W_V, W_O), strict=True):
+        _require_vector(name, b, W.shape[1])
+    with np.errstate(invalid="ignore", over="ignore"):  # hidden positions may hold anything
+        return X @ W_Q + b_Q, context @ W_K + b_K, context @ W_V + b_V, W_O, b_O, dtype
+
+
+def _mixed(heads, W_O, b_O, dtype):
+    """Mix heads that stand side by side: (..., L_q, h d_v) @ (h d_v, d) -> (..., L_q, d)."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        return (heads @ W_O + b_O).astype(dtype, copy=False)
+
+
+def _array(name, value):
+    """Give the value as an array; numpy does not say which one has rows of several lengths."""
+    try:
+        return np.asarray(value)
+    except ValueError:
+        raise ValueError(f"{name} must have rows of one length; got {str(value)[:60]}") from None
 
 
 def _as_floats(**named):
     """Return the arrays as one float dtype that is safe to compute in, and the dtype to return."""
-    arrays = {name: np.asarray(value) for name, value in named.items()}
+    arrays = {name: _array(name, value) for name, value in named.items()}
     for name, array in arrays.items():
         if array.dtype.kind not in "biuf":
             raise ValueError(f"{name} must hold real numbers; got dtype {array.dtype}")
@@ -603,6 +625,13 @@ def _as_floats(**named):
 def _require_last_axis(name, array):
     if array.ndim == 0 or array.shape[-1] == 0:
         raise ValueError(f"{name} need a last axis with at least one entry; got {array.shape}")
+
+
+def _require_vector(name, array, width):
+    if array.shape not in ((), (width,)):
+        raise ValueError(
+            f"{name} must be one number, or one a feature: ({width},); got {array.shape}"
+        )
 
 
 def _require_matching(Q, K, V):
@@ -638,7 +667,7 @@ def _scale(scale, d_k):
         return 1 / math.sqrt(d_k)
     try:
         number = float(scale)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
         raise ValueError(f"scale must be a finite number; got {scale!r}")
@@ -646,7 +675,7 @@ def _scale(scale, d_k):
 
 
 def _boolean(mask):
-    mask = np.asarray(mask)
+    mask = _array("a mask", mask)
     if mask.dtype != bool:
         raise ValueError(
             f"a mask must be boolean, True where a query may look; got dtype {mask.dtype} "
@@ -672,7 +701,7 @@ def _seen(mask, causal, shape):
 
 def _bias(bias, shape, dtype):
     """Give the bias in the dtype of the scores, checked to broadcast to their shape."""
-    bias = np.asarray(bias)
+    bias = _array("a bias", bias)
     if bias.dtype.kind not in "iuf":
         raise ValueError(
             f"a bias must hold real numbers to add to the scores; got dtype {bias.dtype} "
@@ -693,14 +722,14 @@ def _bias(bias, shape, dtype):
     return bias
 
 
-def _bias_of_head(bias, h, i):
-    """Take head i's part of a bias for scores (..., h, L_q, L_k)."""
-    bias = np.asarray(bias)
-    if bias.ndim < 3:
-        return bias  # the same for every head
-    if bias.shape[-3] not in (1, h):
-        raise ValueError(f"a bias must broadcast to {h} heads; got shape {bias.shape}")
-    return bias[..., i if bias.shape[-3] > 1 else 0, :, :]
+def _of_head(name, array, h, i):
+    """Take head i's part of a mask or a bias for scores (..., h, L_q, L_k)."""
+    array = _array(name, array)
+    if array.ndim < 3:
+        return array  # the same for every head
+    if array.shape[-3] not in (1, h):
+        raise ValueError(f"{name} must broadcast to {h} heads; got shape {array.shape}")
+    return array[..., i if array.shape[-3] > 1 else 0, :, :]
 
 
 def _average_of_seen(weights, V, seen):
@@ -725,7 +754,7 @@ if __name__ == "__main__":
     import os
     import sys
 
-    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
     from worked_examples.command_line import main
 
     sys.exit(main())

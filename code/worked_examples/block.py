@@ -15,7 +15,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from worked_examples.attention import AttentionParameters, _as_floats, multi_head_attention
+from worked_examples.attention import (
+    AttentionParameters,
+    _array,
+    _as_floats,
+    _require_vector,
+    multi_head_attention,
+)
 
 __all__ = [
     "ORDERS",
@@ -185,7 +191,7 @@ def feed_forward(X, parameters, *, activation="relu"):
     with np.errstate(invalid="ignore", over="ignore"):
         hidden = function(X @ W_1 + b_1)  # (..., D) @ (D, H) -> (..., H)
         output = hidden @ W_2 + b_2  # (..., H) @ (H, D) -> (..., D)
-    return output.astype(dtype, copy=False)
+        return output.astype(dtype, copy=False)
 
 
 def layer_norm(X, scale=1.0, shift=0.0, *, eps=1e-5):
@@ -226,7 +232,11 @@ def layer_norm(X, scale=1.0, shift=0.0, *, eps=1e-5):
         raise ValueError(f"X needs a last axis with at least one feature; got shape {X.shape}")
     _require_vector("scale", scale, X.shape[-1])
     _require_vector("shift", shift, X.shape[-1])
-    if not 0 < eps < math.inf:
+    try:
+        positive = 0 < eps < math.inf
+    except TypeError:
+        positive = False
+    if not positive:
         raise ValueError(f"eps must be a positive number; got {eps!r}")
     with np.errstate(invalid="ignore", over="ignore"):
         deviations = X - X.mean(axis=-1, keepdims=True)
@@ -252,7 +262,7 @@ def residual(X, change):
     Raises
     ------
     ValueError
-        If the shapes differ: adding must not broadcast.
+        If the shapes differ: adding must not broadcast; or the entries are not real numbers.
 
     References
     ----------
@@ -263,10 +273,13 @@ def residual(X, change):
     >>> print(residual([[1.0, 2.0]], [[0.5, 0.0]]))
     [[1.5 2. ]]
     """
-    X, change = np.asarray(X), np.asarray(change)
+    X, change = _array("X", X), _array("the change", change)
+    if X.dtype.kind not in "biuf" or change.dtype.kind not in "biuf":
+        raise ValueError(f"rows must hold real numbers; got {X.dtype} and {change.dtype}")
     if X.shape != change.shape:
         raise ValueError(f"a residual path adds equal shapes; got {X.shape} and {change.shape}")
-    return X + change
+    with np.errstate(invalid="ignore", over="ignore"):
+        return X + change
 
 
 def transformer_block(
@@ -408,10 +421,3 @@ def _known(name, value, allowed):
     if not isinstance(value, str) or value not in allowed:
         raise ValueError(f"{name} must be {' or '.join(map(repr, allowed))}; got {value!r}")
     return allowed[value]
-
-
-def _require_vector(name, array, width):
-    if array.shape not in ((), (width,)):
-        raise ValueError(
-            f"{name} must be one number, or one a feature: ({width},); got {array.shape}"
-        )

@@ -44,7 +44,7 @@ def claim(printed, computed, *, decimals=None):
     numbers = texts.astype(float)
     if decimals is None:
         decimals = max((_decimals(text) for text in texts.flat), default=0)
-    computed = np.asarray(computed)
+    computed = _array(computed)
     if _agree(numbers, computed, decimals):
         return
     difference = (
@@ -60,15 +60,25 @@ def _decimals(text):
     return max(0, -exponent) if isinstance(exponent, int) else 0
 
 
+def _array(computed):
+    """Give what the cell computed as an array of numbers, or as it is written if it is none."""
+    computed = computed.detach() if hasattr(computed, "detach") else computed  # torch's
+    try:
+        array = np.asarray(computed)
+        whole = array.dtype == object and all(isinstance(number, int) for number in array.flat)
+        return array.astype(float) if whole else array  # object: some integer fits no int64
+    except (ValueError, OverflowError):  # rows of several lengths; an integer past every float
+        return np.asarray(str(computed))
+
+
 def _agree(printed, computed, decimals):
     if printed.shape != computed.shape or computed.dtype.kind not in "biuf":
         return False
     # Half a unit of the last place, and room for the binary form of a number that ends in 5.
     tolerance = 0.5 * 10.0**-decimals + 1e-12 * np.abs(printed)
-    same_infinity = np.isinf(printed) & (printed == computed)
     with np.errstate(invalid="ignore"):
         close = np.abs(computed - printed) <= tolerance
-    return bool((close | same_infinity).all())
+    return bool(np.where(np.isinf(printed), printed == computed, close).all())
 
 
 def _show(numbers, decimals):
@@ -76,7 +86,10 @@ def _show(numbers, decimals):
     numbers = np.asarray(numbers)
     if numbers.dtype.kind not in "biuf":
         return str(numbers)[:60]
-    parts = [f"{number:.{decimals}f}" for number in numbers.flat[:8]]
+    parts = [
+        f"{number:.{decimals}f}" if abs(number) < 1e16 else f"{number:g}"
+        for number in numbers.flat[:8]
+    ]
     if numbers.ndim == 0:
         return parts[0]
     rest = ", ..." if numbers.size > 8 else ""

@@ -61,7 +61,7 @@ class Slider(_Control):
         allowed = f"a number from {self.minimum} to {self.maximum}"
         try:
             number = float(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise self._error(value, allowed) from None
         if not self.minimum <= number <= self.maximum:
             raise self._error(value, allowed)

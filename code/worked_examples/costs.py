@@ -105,7 +105,7 @@ def attention_parameters(D, h):
     >>> attention_parameters(512, 8), attention_parameters(512, 1)
     (1048576, 1048576)
     """
-    d_k = head_width(D, h)
+    D, h, d_k = _size("D", D), _size("h", h), head_width(D, h)
     return h * 3 * D * d_k + h * d_k * D
 
 

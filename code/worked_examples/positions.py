@@ -127,7 +127,7 @@ def with_positions(X, base=BASE):
     Raises
     ------
     ValueError
-        If X has fewer than two axes, or an odd width.
+        If X has fewer than two axes, or an odd width, or holds anything but real numbers.
 
     Examples
     --------
@@ -135,9 +135,7 @@ def with_positions(X, base=BASE):
     >>> bool((encoded[0] == encoded[1]).all()), bool((encoded[:, 0] == encoded[:, 1]).all())
     (True, False)
     """
-    X = np.asarray(X)
-    if X.ndim < 2:
-        raise ValueError(f"positions need rows, so two axes at least; got shape {X.shape}")
+    X = _rows(X)
     encoding = sinusoidal_encoding(*X.shape[-2:], base)
     return X + encoding.astype(X.dtype if X.dtype.kind == "f" else float, copy=False)
 
@@ -201,7 +199,8 @@ def offset_similarity(k, D, base=BASE):
     >>> print(offset_similarity([0, 1, -1], 2).round(4))
     [1.     0.5403 0.5403]
     """
-    return np.cos(np.asarray(k, dtype=float)[..., None] * angles(D, base)).mean(axis=-1)
+    with np.errstate(invalid="ignore"):
+        return np.cos(_real("offsets", k)[..., None] * angles(D, base)).mean(axis=-1)
 
 
 def first_rise(D, base=BASE, longest=100_000):
@@ -291,7 +290,7 @@ def relative_bias(table, L_q, L_k=None):
      [ 0.5  0.  -0.5]
      [ 0.5  0.5  0. ]]
     """
-    table = np.asarray(table)
+    table = _array("a table of biases", table)
     if table.ndim == 0 or table.shape[-1] % 2 == 0:
         raise ValueError(
             f"a table of biases needs 2 R + 1 numbers, for offsets -R to R; got {table.shape}"
@@ -364,7 +363,7 @@ def alibi_bias(slopes, L_q, L_k=None):
     [[-0.5  0.  -0.5]
      [-1.  -0.5  0. ]]
     """
-    slopes = np.asarray(slopes, dtype=float)
+    slopes = _real("slopes", slopes)
     if not np.isfinite(slopes).all():
         raise ValueError(f"slopes must be finite numbers; got {slopes}")
     return 0.0 - slopes[..., None, None] * np.abs(offsets(L_q, L_k))
@@ -407,21 +406,24 @@ def rotary(X, positions=None, base=BASE, pairing="interleaved"):
     [[1.     0.    ]
      [0.5403 0.8415]]
     """
-    X = np.asarray(X)
-    if X.dtype.kind not in "biuf" or X.ndim < 2:
-        raise ValueError(f"rows of real numbers are needed; got {X.dtype} of shape {X.shape}")
+    X = _rows(X)
     if pairing not in PAIRINGS:
         raise ValueError(f"pairing is one of {', '.join(PAIRINGS)}; got {pairing!r}")
     *_, L, D = X.shape
-    positions = np.arange(L) if positions is None else np.asarray(positions, dtype=float)
+    positions = np.arange(L) if positions is None else _real("positions", positions)
     if positions.ndim == 0 or positions.shape[-1] != L:
         raise ValueError(f"each of {L} rows needs a position; got positions {positions.shape}")
+    try:
+        shape = np.broadcast_shapes(X.shape[:-1], positions.shape)
+    except ValueError:
+        raise ValueError(f"X {X.shape} does not fit positions {positions.shape}") from None
     turn = positions[..., None] * angles(D, base)  # (..., L, D/2)
     first, second = _pairs(D, pairing)
     a, b = X[..., first], X[..., second]
-    turned_a = a * np.cos(turn) - b * np.sin(turn)
-    turned = np.empty(turned_a.shape[:-1] + (D,), dtype=X.dtype if X.dtype.kind == "f" else float)
-    turned[..., first], turned[..., second] = turned_a, a * np.sin(turn) + b * np.cos(turn)
+    turned = np.empty((*shape, D), dtype=X.dtype if X.dtype.kind == "f" else float)
+    with np.errstate(invalid="ignore", over="ignore"):  # a padded row may hold anything
+        turned[..., first] = a * np.cos(turn) - b * np.sin(turn)
+        turned[..., second] = a * np.sin(turn) + b * np.cos(turn)
     return turned
 
 
@@ -516,10 +518,34 @@ def _even(D):
     return width
 
 
+def _array(name, value):
+    try:
+        return np.asarray(value)
+    except ValueError:
+        raise ValueError(f"{name} must have rows of one length; got {str(value)[:60]}") from None
+
+
+def _real(name, value):
+    array = _array(name, value)
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must be real numbers; got {str(value)[:60]}")
+    return array.astype(float, copy=False)
+
+
+def _rows(X):
+    X = _array("X", X)
+    if X.dtype.kind not in "biuf" or X.ndim < 2:
+        raise ValueError(
+            "positions need rows of real numbers, so two axes at least; "
+            f"got {X.dtype} of shape {X.shape}"
+        )
+    return X
+
+
 def _finite(name, value):
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
         raise ValueError(f"{name} must be a finite number; got {value!r}")

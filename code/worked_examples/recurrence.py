@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from worked_examples.attention import softmax
+from worked_examples.attention import _length, softmax
 
 __all__ = [
     "AdditiveParameters",
@@ -75,10 +75,11 @@ def draw_encoder(n, d=1, radius=0.9, seed=0):
     Raises
     ------
     ValueError
-        If a width is below 1 or the radius is negative or not finite.
+        If a width is no whole number of at least 1, or the radius is negative or not finite.
     """
     if min(n, d) < 1 or not np.isfinite(radius) or radius < 0:
         raise ValueError(f"an encoder needs widths >= 1, radius >= 0; got {n}, {d}, {radius}")
+    n, d = _length("the state's width", n), _length("the input's width", d)
     rng = np.random.default_rng(seed)
     W = rng.normal(size=(n, n))
     W *= radius / max(np.abs(np.linalg.eigvals(W)).max(), 1e-300)
@@ -103,7 +104,7 @@ def encode(X, parameters, activation=np.tanh):
     Raises
     ------
     ValueError
-        If the input's width is not what U takes.
+        If the input's width is not what U takes, or W and U do not fit each other.
 
     References
     ----------
@@ -116,7 +117,9 @@ def encode(X, parameters, activation=np.tanh):
     array([1.  , 0.5 , 0.25])
     """
     X = np.asarray(X, dtype=float)
-    W, U = parameters
+    W, U = map(np.asarray, parameters)
+    if W.ndim != 2 or U.ndim != 2 or not W.shape[0] == W.shape[1] == U.shape[0]:
+        raise ValueError(f"an encoder needs W (n, n) and U (n, d); got W {W.shape}, U {U.shape}")
     if X.ndim < 2 or X.shape[-1] != U.shape[1]:
         raise ValueError(f"inputs {X.shape} do not fit an encoder that takes width {U.shape[1]}")
     driven = X @ U.T  # (..., L, d) @ (d, n) -> (..., L, n)
@@ -290,11 +293,18 @@ def additive_attention(state, H, parameters):
     [0.5 0.5]
     """
     state, H = np.asarray(state, dtype=float), np.asarray(H, dtype=float)
-    W, U, v = parameters
+    W, U, v = map(np.asarray, parameters)
+    shapes = f"W {W.shape}, U {U.shape}, v {v.shape}"
+    if W.ndim != 2 or U.ndim != 2 or not W.shape[:1] == U.shape[:1] == v.shape:
+        raise ValueError(f"a score network needs W (m, d_s), U (m, n) and v (m,); got {shapes}")
     if H.ndim < 2 or state.shape[-1:] != W.shape[1:] or H.shape[-1] != U.shape[1]:
+        raise ValueError(f"state {state.shape} and states {H.shape} do not fit {shapes}")
+    try:
+        np.broadcast_shapes(state.shape[:-1], H.shape[:-2])
+    except ValueError:
         raise ValueError(
-            f"state {state.shape} and states {H.shape} do not fit W {W.shape} and U {U.shape}"
-        )
+            f"leading dimensions do not broadcast; got state {state.shape}, states {H.shape}"
+        ) from None
     hidden = np.tanh((state @ W.T)[..., None, :] + H @ U.T)  # (..., 1, m) + (..., L, m)
     weights = softmax(hidden @ v)
     return (weights[..., None, :] @ H)[..., 0, :], weights
@@ -314,8 +324,7 @@ def path_table(L):
         One row a layer kind: the longest path between two positions in steps, the steps that
         have to wait for one another, and the pairs of positions that are scored.
     """
-    if L < 1:
-        raise ValueError(f"L must be at least 1; got {L}")
+    L = _length("L", L)
     return [
         {"layer": "recurrence", "longest path": L - 1, "sequential steps": L, "pairs scored": 0},
         {

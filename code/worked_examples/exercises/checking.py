@@ -2,7 +2,8 @@
 
 A check runs the reader's function on a few inputs and compares what comes back with what the
 book's kernel gives. Where they differ, it looks for a known mistake that would give the reader's
-numbers, and answers with its hint. It never raises for what the reader wrote.
+numbers, and answers with its hint. It never raises for what the reader wrote; an interrupt, as of
+a loop without end, gets through.
 """
 
 import copy
@@ -51,6 +52,7 @@ class Check:
         What passing shows, in a sentence.
     tolerance : float, default 1e-9
         Largest difference allowed, relative to 1 or to the right number, whichever is larger.
+        Unless it is 0, answers in float32 may differ by 1e-5.
     """
 
     name: str
@@ -77,7 +79,7 @@ class Check:
             answer = function(*given)
         except NotImplementedError:
             return "The function is still to be written."
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # an interrupt stays the reader's own
             return f"With {_describe(arguments)} it raised {type(error).__name__}: {error}"
         if answer is None or answer is Ellipsis:
             return "The function returned nothing yet; end it with a return."
@@ -89,7 +91,7 @@ class Check:
         for mistake in self.mistakes:
             if _same(_attempt(mistake.function, arguments), answer, self.tolerance):
                 return mistake.hint
-        return f"With {_describe(arguments)}: {_difference(right, answer)}"
+        return f"With {_describe(arguments)}: {_difference(right, answer, self.tolerance)}"
 
 
 def _attempt(function, arguments):
@@ -100,20 +102,41 @@ def _attempt(function, arguments):
         return None
 
 
-def _parts(value):
-    return value if isinstance(value, tuple) else (value,)
-
-
 def _numbers(value):
-    """Give the value as an array of floats, or None if it is no such thing."""
+    """Give the value as an array of numbers, or None if it is no such thing."""
     try:
-        return np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
+        value = value.detach() if hasattr(value, "detach") else value  # torch's, with gradients
+        array = np.asarray(value)
+        if array.dtype.kind not in "biufO":
+            return None
+        return array if array.dtype.kind == "f" else array.astype(float)
+    except Exception:  # anything at all may come back from a reader's function
         return None
 
 
+def _aligned(right, answer):
+    """Give both as tuples of results: several may come as a list, rows of one as a tuple."""
+    if isinstance(right, tuple):
+        return right, tuple(answer) if isinstance(answer, (tuple, list)) else (answer,)
+    if isinstance(answer, tuple):
+        rows = _numbers(answer)
+        if rows is None or rows.shape != np.shape(right):
+            return (right,), answer
+    return (right,), (answer,)
+
+
+def _apart(expected, came, tolerance):
+    """Say of each number whether it is too far from the one that is expected."""
+    if tolerance and came.dtype == np.float32:  # whose rounding is no mistake
+        tolerance = max(tolerance, 1e-5)
+    with np.errstate(invalid="ignore"):
+        margin = tolerance * np.maximum(1, np.abs(expected))
+        near = np.isfinite(expected) & (np.abs(expected - came) <= margin)
+    return ~(near | (expected == came) | (np.isnan(expected) & np.isnan(came)))
+
+
 def _same(right, answer, tolerance):
-    right, answer = _parts(right), _parts(answer)
+    right, answer = _aligned(right, answer)
     if len(right) != len(answer):
         return False
     for expected, came in zip(right, answer, strict=True):
@@ -124,10 +147,7 @@ def _same(right, answer, tolerance):
         expected, came = _numbers(expected), _numbers(came)
         if expected is None or came is None or expected.shape != came.shape:
             return False
-        with np.errstate(invalid="ignore"):
-            margin = tolerance * np.maximum(1, np.abs(expected))
-            close = (np.abs(expected - came) <= margin) | (expected == came)
-        if not (close | (np.isnan(expected) & np.isnan(came))).all():
+        if _apart(expected, came, tolerance).any():
             return False
     return True
 
@@ -146,10 +166,11 @@ def _describe(arguments):
     return "arguments " + ", ".join(names)
 
 
-def _difference(right, answer):
-    right, answer = _parts(right), _parts(answer)
+def _difference(right, answer, tolerance):
+    right, answer = _aligned(right, answer)
     if len(right) != len(answer):
-        return f"{len(right)} results are wanted; {len(answer)} came."
+        wanted = "1 result is" if len(right) == 1 else f"{len(right)} results are"
+        return f"{wanted} wanted; {len(answer)} came."
     for i, (expected, came) in enumerate(zip(right, answer, strict=True)):
         where = f"result {i + 1}" if len(right) > 1 else "the result"
         expected, numbers = np.asarray(expected, dtype=float), _numbers(came)
@@ -157,9 +178,11 @@ def _difference(right, answer):
             return f"{where} should be numbers; got {type(came).__name__}."
         if numbers.shape != expected.shape:
             return f"{where} has shape {numbers.shape}; {expected.shape} is wanted."
-        wrong = ~np.isclose(numbers, expected, rtol=0, atol=1e-9, equal_nan=True)
+        wrong = _apart(expected, numbers, tolerance)
         if wrong.any():
             index = tuple(int(k) for k in np.argwhere(wrong)[0])
             place = f" at {index}" if index else ""
-            return f"{where}{place} is {numbers[index]:.6g}; {expected[index]:.6g} is right."
-    return "the numbers are close, but not within the tolerance."
+            came, right = float(numbers[index]), float(expected[index])
+            digits = 6 if f"{came:.6g}" != f"{right:.6g}" else 17
+            return f"{where}{place} is {came:.{digits}g}; {right:.{digits}g} is right."
+    return "the result is not what is wanted."

@@ -22,7 +22,9 @@ def _scores():
     rng = np.random.default_rng(0)
     huge = rng.normal(size=(4, 4))
     huge[1, 3] = 1000.0
-    return [(same_scores(),), (rng.normal(size=(6, 6)),), (rng.normal(size=(2, 3, 5, 5)),), (huge,)]
+    low = rng.normal(size=(3, 3)) - 600  # exp of it is still above 0
+    several = rng.normal(size=(2, 3, 5, 5))
+    return [(same_scores(),), (rng.normal(size=(6, 6)),), (several,), (huge,), (low,)]
 
 
 def _with(weigh, seen):
@@ -44,6 +46,11 @@ check_causal_weights = Check(
     correct=lambda S: mask_first(S, causal_mask(S.shape[-1])),
     inputs=_scores,
     mistakes=(
+        Mistake(
+            lambda S: softmax(np.where(causal_mask(S.shape[-1]), S, -100)),
+            "Right while scores are ordinary. Here they lie near -600, and a hidden -100 is the "
+            "largest of all. Only -inf is below every score.",
+        ),
         Mistake(
             _with(softmax_first, causal_mask),
             "Rows sum to less than 1, row 0 to 0.4551: the mask came after the softmax. Hide the "

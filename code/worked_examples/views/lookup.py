@@ -3,7 +3,7 @@
 import numpy as np
 
 from worked_examples.lookup import KEYS, SELECT_KEYS, lookup
-from worked_examples.views.markup import bars, paragraph, table
+from worked_examples.views.markup import bars, number, paragraph, table
 
 __all__ = ["one_query", "select"]
 
@@ -56,7 +56,7 @@ def _shown(steps, keys):
         (word, ", ".join(f"{x:g}" for x in key), *numbers)
         for (word, key), *numbers in zip(keys.items(), *steps[:3], strict=True)
     ]
-    output = ", ".join(f"{x:.4f}" for x in steps.output)
+    output = ", ".join(number(x) for x in steps.output)
     chose = max(zip(steps.weights, keys, strict=True))
     return (
         bars(list(keys), steps.weights, "Weight of each key")
