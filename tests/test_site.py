@@ -277,7 +277,7 @@ def test_search_finds_a_word(look, word):
 def test_the_marks_of_a_search_can_be_taken_away(look):
     view = look("search.html?q=padding")
     view.page.locator("#search-results li a").first.click()
-    view.page.locator("span.highlighted").first.wait_for()
+    view.page.locator("span.highlighted").first.wait_for(state="attached")
     view.page.get_by_text("Hide Search Matches").click()
     view.page.locator("span.highlighted").first.wait_for(state="detached")
     assert view.messages == []
