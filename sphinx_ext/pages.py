@@ -2,8 +2,11 @@
 
 import html
 import re
+from pathlib import Path
 
 from docutils import nodes
+
+from sphinx_ext import contents
 
 # Inline scripts that follow it set its fields, so it alone must run at once.
 NOT_DEFERRED = "documentation_options.js"
@@ -75,11 +78,13 @@ def first_paragraph(doctree, length=DESCRIPTION_LENGTH):
 
 
 def describe(app, pagename, templatename, context, doctree):
-    """Give a page that declares no description its own first words."""
+    """Give a chapter the description of its notebook, and another page its own first words."""
     metatags = context.get("metatags", "")
     if 'name="description"' in metatags:
         return
-    words = first_paragraph(doctree) if doctree is not None else ""
+    notebook = Path(app.srcdir, f"{pagename}.ipynb")
+    words = contents.read(notebook)[0].get("description", "") if notebook.is_file() else ""
+    words = words or (first_paragraph(doctree) if doctree is not None else "")
     words = words or f"{context.get('title', '')}: {app.config.html_title}".strip(": ")
     tag = f'<meta name="description" content="{html.escape(words)}" />'
     context["metatags"] = f"{metatags}\n  {tag}"

@@ -17,8 +17,6 @@ from conftest import ROOT, SITE, built_pages
 PAGES = built_pages()
 CHAPTERS = [page for page in PAGES if re.match(r"book/\d\d_", page)]
 NOTEBOOKS = sorted(path.stem for path in (ROOT / "book").glob("[0-9][0-9]_*.ipynb"))
-# It looks back, and compares by hand what the others explored.
-WITHOUT_EXPLORER = {"book/10_why.html"}
 VIEWS = [(width, scheme) for width in (1280, 390) for scheme in ("light", "dark")]
 # What an unfinished removal of require.js, the widgets' manager or thebe would leave behind.
 UNWANTED = ("require.js", "require.min.js", "html-manager", "thebe", "jupyter.widget")
@@ -104,8 +102,7 @@ def test_every_figure_of_a_cell_has_a_caption(page):
 @every_chapter
 def test_a_chapter_has_a_figure_and_an_explorer(page):
     assert soup(page).select(".cell_output figure img[src$='.svg']")
-    if page not in WITHOUT_EXPLORER:
-        assert soup(page).select("section.explorer[data-explorer]")
+    assert soup(page).select("section.explorer[data-explorer]")
 
 
 @every_chapter
