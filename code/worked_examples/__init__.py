@@ -7,9 +7,13 @@ ground
     attention, its gradients and its heads, in numpy alone; `positions`: what tells it the order;
     `costs`, which counts; `claims`, which ties prose to cells.
 first
-    One module a topic with the worked numbers of its chapter: `lookup`, `scaling`, `masking`,
-    `block`; `blocked`, `window`, `linear` and `cache` are ways to a long sequence; `leak`,
-    `depth` and `extrapolation` train or differentiate with torch, `measuring` measures it.
+    One module a topic with the worked numbers of its chapter: `recurrence`, `lookup`, `scaling`,
+    `masking`, `heads`, `block`, `series`; `blocked`, `window`, `linear` and `cache` are ways to a
+    long sequence.
+trained
+    Experiments, with torch where something is trained, differentiated or measured: `reader`,
+    `retrieval`, `leak`, `small_model`, `depth`, `extrapolation`, `measuring`, `forecaster`; and
+    `decoder`, which puts the kernels together.
 second
     `views` (values to HTML, numpy alone) and `figures` (values to matplotlib).
 third
