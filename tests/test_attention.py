@@ -461,6 +461,10 @@ SQUARE = AttentionParameters(*[np.eye(4)] * 4)
         (lambda: multi_head_attention_by_loop(np.ones((3, 4)), SQUARE, 0), "got 0"),
         (lambda: multi_head_attention(np.ones(4), SQUARE, 2), r"X \(4,\)"),
         (
+            lambda: multi_head_attention(np.ones((3, 4)), SQUARE, 2, context=np.ones((0, 4))),
+            r"\(2, 0, 2\)",
+        ),
+        (
             lambda: multi_head_attention(np.ones((3, 4)), SQUARE._replace(W_O=np.ones((5, 4))), 2),
             r"W_O \(5, 4\)",
         ),

@@ -25,6 +25,7 @@ class Experiment(NamedTuple):
     changes_a_number: bool = True
 
 
+BOTTLENECK, WHOLE = "01_*.ipynb", "10_*.ipynb"
 LOOKUP, SCALING, MASK = "02_*.ipynb", "03_*.ipynb", "04_*.ipynb"
 HEADS = "05_*.ipynb"
 BLOCK = "06_*.ipynb"
@@ -36,6 +37,7 @@ HUNDRED_KEYS = "{f'word {i}': [i / 50, 1 - i / 50, 0.5] for i in range(100)}"
 WIDE_KEYS = "{f'word {i}': np.cos(np.arange(4096) * i) for i in range(5)}"
 # The same call gives the same answer, so each is made once a process.
 TRAINING = [
+    "worked_examples.reader.train_reader",
     "worked_examples.retrieval.search",
     "worked_examples.retrieval.train",
     "worked_examples.leak.study",
@@ -46,6 +48,17 @@ TRAINING = [
 TWO_WAYS = "{'a': [1, 0, 0], 'b': [-1, 0, 0], 'c': [0, 0, 0]}"
 
 EXPERIMENTS = [
+    Experiment(BOTTLENECK, "a state of one number", {"n, radius": "1, 0.9"}),
+    Experiment(BOTTLENECK, "a wide state that forgets", {"n, radius": "64, 0.1"}, False),
+    Experiment(BOTTLENECK, "L 1 and 64", {"lengths": "(1, 64)", "L, radii": "1, (0.5, 0.9, 1.1)"}),
+    Experiment(BOTTLENECK, "another wish", {"s": "np.array([-1.0, 1.0])"}),
+    Experiment(
+        WHOLE, "one head, one layer", {"vocabulary, D, h, H, layers": "10, 4, 1, 1, 1"}, False
+    ),
+    Experiment(WHOLE, "16 heads", {"vocabulary, D, h, H, layers": "64, 32, 16, 8, 2"}, False),
+    Experiment(WHOLE, "one token", {"tokens": "np.array([3])"}, False),
+    Experiment(WHOLE, "64 tokens", {"tokens": "np.arange(64) % 11"}, False),
+    Experiment(WHOLE, "length 2, one seed", {"length, seeds": "2, (5,)"}),
     Experiment(LOOKUP, "query", {"query": "np.array([5.0, -2.0, 0.0])"}),
     Experiment(LOOKUP, "zero query", {"query": "np.array([0, 0, 0])"}),
     Experiment(LOOKUP, "long query", {"query": "np.array([1e4, 0, -1e4])"}),
