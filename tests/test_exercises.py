@@ -98,7 +98,7 @@ def test_lists_are_answers_too():
 @pytest.mark.parametrize("check", CHECKS.values(), ids=CHECKS)
 def test_rounding_to_float32_is_no_mistake(check):
     def rounded(x):
-        return x.astype(np.float32) if np.asarray(x).dtype.kind == "f" else x
+        return np.asarray(x).astype(np.float32) if np.asarray(x).dtype.kind == "f" else x
 
     def function(*arguments):
         result = check.correct(*arguments)
