@@ -16,7 +16,7 @@ FIRST = {
 }  # fmt: skip
 TRAINED = {
     "reader", "retrieval", "leak", "depth", "small_model", "extrapolation", "decoder",
-    "measuring", "forecaster",
+    "measuring", "forecaster", "ring",
 }  # fmt: skip
 SECOND = {"views", "figures"}
 THIRD = {"controls", "explorer", "explorers", "live", "exercises", "command_line"}
@@ -24,7 +24,7 @@ FLOORS = (GROUND, FIRST, TRAINED, SECOND, THIRD)
 # Trained or compared with the library: the only modules that may import torch.
 WITH_TORCH = {
     "leak", "reader", "training", "depth", "small_model", "extrapolation", "measuring",
-    "forecaster",
+    "forecaster", "ring",
 }  # fmt: skip
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
 

@@ -12,8 +12,8 @@ first
     long sequence.
 trained
     Experiments, with torch where something is trained, differentiated or measured: `reader`,
-    `retrieval`, `leak`, `small_model`, `depth`, `extrapolation`, `measuring`, `forecaster`; and
-    `decoder`, which puts the kernels together.
+    `retrieval`, `leak`, `small_model`, `depth`, `extrapolation`, `measuring`, `forecaster`; `ring`,
+    over several processes; and `decoder`, which puts the kernels together.
 second
     `views` (values to HTML, numpy alone) and `figures` (values to matplotlib).
 third
