@@ -232,13 +232,13 @@ class Peak(TorchDispatchMode):
 def memory(rank, n):
     """Count the bytes over this rank's inputs that a trip takes, there and back."""
     found = {}
-    for L in (1024, 2048):
+    for L in (256, 512):
         whole = inputs(L, d_k=16, d_v=16, dtype=torch.float32)
         mine = leaves(X[held_positions(L, rank, n)] for X in whole)
         del whole
         account = Account()
         with Peak() as peak:
-            output = ring_attention(*mine, causal=True, rows=64, columns=64, account=account)
+            output = ring_attention(*mine, causal=True, rows=32, columns=32, account=account)
             forward = peak.most
             output.sum().backward()
         found[L] = {"forward": forward, "both": peak.most, "account": vars(account),

@@ -235,11 +235,11 @@ def test_memory_of_a_rank_falls_as_ranks_grow(ranks, backward):
     for n in (1, 2, 4):
         told = finished(ranks, "memory", n)
         what = "both" if backward else "forward"
-        grown = [row["2048"][what] - row["1024"][what] for row in told]
-        formula = [costs.ring_bytes(L, n, 16, backward=backward) for L in (1024, 2048)]
+        grown = [row["512"][what] - row["256"][what] for row in told]
+        formula = [costs.ring_bytes(L, n, 16, backward=backward) for L in (256, 512)]
         assert max(grown) == pytest.approx(formula[1] - formula[0], rel=0.1)
-        taken[n] = max(row["2048"][what] for row in told)
-        assert taken[n] < 2048 * 2048 * 4 / n / 4  # a quarter of its scores
+        taken[n] = max(row["512"][what] for row in told)
+        assert taken[n] < 512 * 512 * 4 / n / 2  # half of its scores
     assert taken[4] < 0.67 * taken[1]
 
 
@@ -247,7 +247,7 @@ def test_memory_of_a_rank_falls_as_ranks_grow(ranks, backward):
 def test_the_account(ranks, n):
     """Keys and values go n - 1 hops on each of two trips, their gradients n on the second."""
     for rank, told in enumerate(finished(ranks, "memory", n)):
-        for L in (1024, 2048):
+        for L in (256, 512):
             row = told[str(L)]
             block = L // n * 2 * 16 * 4
             hops = 2 * (n - 1) + (n if n > 1 else 0)
@@ -255,7 +255,7 @@ def test_the_account(ranks, n):
             sets = min(2, n - 1) + (3 if n > 1 else 0)
             assert row["account"]["buffer_bytes"] == sets * block
             # Tiles that the mask cuts through are scored whole.
-            assert row["pairs"] <= row["account"]["pairs"] <= row["pairs"] + 64 * L
+            assert row["pairs"] <= row["account"]["pairs"] <= row["pairs"] + 32 * L
             assert row["pairs"] == pairs_of_ranks(L, n)[rank]
 
 
