@@ -9,7 +9,8 @@ import pytest
 import worked_examples
 
 ROOT = Path(worked_examples.__file__).parent
-GROUND = {"attention", "claims", "costs", "training", "positions", "wordpiece"}
+GROUND = {"attention", "claims", "training"}
+SHARED = {"costs", "positions", "wordpiece"}
 FIRST = {
     "lookup", "recurrence", "scaling", "masking", "block", "heads", "series",
     "blocked", "cache", "linear", "window", "weights",
@@ -20,7 +21,7 @@ TRAINED = {
 }  # fmt: skip
 SECOND = {"views", "figures"}
 THIRD = {"controls", "explorer", "explorers", "live", "exercises", "command_line"}
-FLOORS = (GROUND, FIRST, TRAINED, SECOND, THIRD)
+FLOORS = (GROUND, SHARED, FIRST, TRAINED, SECOND, THIRD)
 # Trained or compared with the library: the only modules that may import torch.
 WITH_TORCH = {
     "leak", "reader", "training", "depth", "small_model", "extrapolation", "measuring",
