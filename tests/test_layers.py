@@ -10,14 +10,14 @@ import worked_examples
 
 ROOT = Path(worked_examples.__file__).parent
 GROUND = {"attention", "claims", "training"}
-SHARED = {"costs", "positions"}
+SHARED = {"costs", "positions", "wordpiece"}
 FIRST = {
     "lookup", "recurrence", "scaling", "masking", "block", "heads", "series",
-    "blocked", "cache", "linear", "window",
+    "blocked", "cache", "linear", "window", "weights",
 }  # fmt: skip
 TRAINED = {
     "reader", "retrieval", "leak", "depth", "small_model", "extrapolation", "decoder",
-    "measuring", "forecaster",
+    "measuring", "forecaster", "minilm",
 }  # fmt: skip
 SECOND = {"views", "figures"}
 THIRD = {"controls", "explorer", "explorers", "live", "exercises", "command_line"}
