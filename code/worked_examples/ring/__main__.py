@@ -137,7 +137,7 @@ def _once(options, device):
     """Go around with a few rows: what libraries set up at their first call is not the ring's."""
     few = [torch.ones(1, 8, options.width, device=device, dtype=_DTYPES[options.dtype])
            .requires_grad_(options.backward) for _ in range(3)]  # fmt: skip
-    output = ring_attention(*few, timeout=options.timeout)
+    output = ring_attention(*few, causal=options.causal, timeout=options.timeout)
     if options.backward:
         output.sum().backward()
 
