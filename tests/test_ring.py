@@ -255,7 +255,7 @@ def test_the_account(ranks, n):
             sets = min(2, n - 1) + (3 if n > 1 else 0)
             assert row["account"]["buffer_bytes"] == sets * block
             # Tiles that the mask cuts through are scored whole.
-            assert row["pairs"] <= row["account"]["pairs"] <= row["pairs"] + 32 * L
+            assert row["pairs"] <= row["account"]["pairs"] <= row["pairs"] + 64 * L
             assert row["pairs"] == pairs_of_ranks(L, n)[rank]
 
 
