@@ -1,11 +1,7 @@
 """The built site, every page of it: links, requests, console, accessibility, explorers."""
 
 import gzip
-import os
 import re
-import shutil
-import subprocess
-import sys
 from functools import cache
 from pathlib import Path
 from urllib.parse import unquote, urldefrag, urlsplit
@@ -392,86 +388,3 @@ def test_search_opens_from_a_chapter(look):
     view.page.keyboard.press("Enter")
     view.page.locator("#search-results li a").first.wait_for()
     assert view.messages == []
-
-
-# --- the repository's address ------------------------------------------------------------------
-
-LAUNCH = "a[href*='colab.research.google.com/github'], a[href*='mybinder.org']"
-SOURCE = ".btn-source-repository-button, .btn-source-edit-button, .dropdown-launch-buttons"
-
-
-def configured_repository():
-    from sphinx_ext.repository import book_settings
-
-    return book_settings(ROOT).get("repository", "")
-
-
-@every_page
-def test_without_an_address_there_is_no_launch_button(page):
-    if configured_repository():
-        pytest.skip("the address is set")
-    assert soup(page).select(f"{LAUNCH}, {SOURCE}") == []
-    # The theme's and Jupyter Book's own repositories are their fallbacks.
-    assert "executablebooks/" not in "".join(a.get("href", "") for a in soup(page).select("a"))
-
-
-@pytest.fixture(scope="module")
-def published(tmp_path_factory):
-    """Build a copy of the book that has an address, with the results that are kept already."""
-    root = tmp_path_factory.mktemp("published") / "book"
-    ignored = shutil.ignore_patterns(".*", "_build", "node_modules", "__pycache__", "screenshots")
-    shutil.copytree(ROOT, root, ignore=ignored)
-    kept = ROOT / "_build" / ".jupyter_cache"
-    if kept.is_dir():
-        shutil.copytree(kept, root / "_build" / ".jupyter_cache")
-    settings = root / "pyproject.toml"
-    text, count = re.subn(
-        r'(?m)^repository = ".*"$', 'repository = "https://github.com/o/n"', settings.read_text()
-    )
-    assert count == 1
-    settings.write_text(re.sub(r'(?m)^branch = ".*"$', 'branch = "stable"', text))
-    command = [Path(sys.executable).with_name("jupyter-book"), "build", root, "-q", "-W"]
-    done = subprocess.run(
-        [*command, "--keep-going"],
-        capture_output=True,
-        text=True,
-        env=os.environ | {"WORKED_EXAMPLES_STRICT": "1", "NO_COLOR": "1"},
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "WARNING" not in done.stderr
-    return root / "_build" / "html"
-
-
-def test_with_an_address_each_chapter_opens_in_colab(published):
-    for notebook in NOTEBOOKS:
-        page = BeautifulSoup((published / f"book/{notebook}.html").read_text(), "html.parser")
-        links = {link["href"] for link in page.select(LAUNCH)}
-        colab = f"https://colab.research.google.com/github/o/n/blob/stable/book/{notebook}.ipynb"
-        assert links == {colab}
-        source = page.select_one("a.btn-source-repository-button")
-        assert source["href"] == "https://github.com/o/n"
-
-
-def test_with_an_address_a_page_that_is_no_notebook_has_no_launch_button(published):
-    page = BeautifulSoup((published / "index.html").read_text(), "html.parser")
-    assert page.select(LAUNCH) == []
-
-
-@pytest.mark.parametrize(
-    ("address", "page"),
-    [
-        ("https://github.com/o/n", "https://github.com/o/n"),
-        ("https://github.com/o/n.git", "https://github.com/o/n"),
-        ("https://github.com/o/n.js/", "https://github.com/o/n.js"),
-        ("git@github.com:o/n.git", "https://github.com/o/n"),
-        ("", ""),
-        ("https://example.org/o/n", ""),
-        ("file:///somewhere/n.git", ""),
-        ("https://github.com/o", ""),
-        ("https://github.com.example.org/o/n", ""),
-    ],
-)
-def test_only_an_address_on_github_makes_links(address, page):
-    from sphinx_ext.repository import github_url
-
-    assert github_url(address) == page
