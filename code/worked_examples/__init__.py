@@ -13,8 +13,9 @@ first
     long sequence; `weights` gets a trained model's files.
 trained
     Experiments, with torch where something is trained, differentiated or measured: `reader`,
-    `retrieval`, `leak`, `small_model`, `depth`, `extrapolation`, `measuring`, `forecaster`; and
-    `decoder`, which puts the kernels together, and `minilm`, which runs a published model by them.
+    `retrieval`, `leak`, `small_model`, `depth`, `extrapolation`, `measuring`, `forecaster`; `ring`,
+    over several processes; `decoder`, which puts the kernels together, and `minilm`, which runs a
+    published model by them.
 second
     `views` (values to HTML, numpy alone) and `figures` (values to matplotlib).
 third
