@@ -241,7 +241,7 @@ def memory(rank, n):
         del whole
         account = Account()
         with Peak() as peak:
-            output = ring_attention(*mine, causal=True, rows=64, columns=64, account=account)
+            output = ring_attention(*mine, causal=True, rows=32, columns=32, account=account)
             forward = peak.most
             output.sum().backward()
         found[L] = {"forward": forward, "both": peak.most, "account": vars(account),

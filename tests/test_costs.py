@@ -432,6 +432,39 @@ def test_figures_take_any_lengths(lengths):
 def test_the_ring_is_drawn_for_any_number_of_processes(n):
     texts = [text.get_text() for text in drawings.ring(n).axes[0].texts]
     assert texts.count("K, V 0") == n
+    (mesh,) = drawings.ring(100).axes[0].collections
+    assert mesh.get_array().size == 100 * 100
+
+
+@pytest.mark.parametrize(("L", "n"), [(16, 4), (16, 1), (5, 8), (16, 100)])
+def test_the_balance_shows_every_pair_once(L, n):
+    for axes, owners in zip(
+        drawings.balance(L, n).axes, (np.arange(L) * n // L, np.arange(L) % n), strict=True
+    ):
+        assert sum(patch.get_width() for patch in axes.patches) == L * (L + 1) / 2
+        texts = [text.get_text() for text in axes.texts]
+        assert len(texts) == min(n, 6)
+        if L % n == 0:
+            counts = [int((np.flatnonzero(owners == rank) + 1).sum()) for rank in range(n)]
+            assert texts == [f"process {rank}: {count}" for rank, count in enumerate(counts)]
+
+
+@pytest.mark.parametrize(
+    ("backward", "numbers"),
+    [
+        (False, {1: 4 * 8 + 2, 2: 6 * 8 + 2, 3: 8 * 8 + 2, 4: 8 * 8 + 2}),
+        (True, {1: 8 * 8 + 2, 2: 14 * 8 + 2, 3: 16 * 8 + 2, 4: 16 * 8 + 2}),
+    ],
+)
+def test_what_each_process_of_a_ring_holds(backward, numbers):
+    """tests/test_ring.py counts the tensors of real rings against it."""
+    for n, a_row in numbers.items():
+        assert costs.ring_bytes(12, n, 8, backward=backward) == 12 // n * a_row * 4
+    longest = costs.ring_bytes(10, 4, 8, 2, backward=backward)  # ten rows over four: 3, 3, 2, 2
+    assert longest == 3 * numbers[4] * 2
+    for sizes in ((0, 1, 1), (4, 0, 1), (4, 1, 1.5)):
+        with pytest.raises(ValueError, match="at least 1"):
+            costs.ring_bytes(*sizes)
 
 
 def test_tiles_count_the_blocks_that_are_walked():

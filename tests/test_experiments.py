@@ -44,6 +44,7 @@ TRAINING = [
     "worked_examples.measuring.compare_lengths",
     "worked_examples.measuring.loop_and_product",
     "worked_examples.forecaster.train",
+    "worked_examples.ring.launch.launch",
 ]
 TWO_WAYS = "{'a': [1, 0, 0], 'b': [-1, 0, 0], 'c': [0, 0, 0]}"
 

@@ -3,12 +3,13 @@
 import math
 
 import numpy as np
+from matplotlib.colors import ListedColormap
 from matplotlib.patches import Rectangle
 
 from worked_examples.blocked import ring_schedule
 from worked_examples.figures.style import BLUE, GREEN, GREY, PURPLE, RED, new_figure
 
-__all__ = ["measured", "ring", "tiles", "windows", "work"]
+__all__ = ["balance", "measured", "ring", "tiles", "windows", "work"]
 
 COLORS = {"plain": RED, "blocked": BLUE, "library": GREEN}
 WORK = {
@@ -147,12 +148,18 @@ def ring(n=4):
     Parameters
     ----------
     n : int
-        Number of processes.
+        Number of processes. From 17 on there is no room for words: the colours alone are shown.
 
     Returns
     -------
     matplotlib.figure.Figure
     """
+    if n > 16:
+        figure, axes = new_figure(height=4.6)
+        axes.pcolormesh(ring_schedule(n) % len(_PALE), cmap=ListedColormap(_PALE))
+        axes.set(aspect="equal", xlabel="process", ylabel="step")
+        axes.invert_yaxis()
+        return figure
     figure, axes = new_figure(height=0.95 * n + 0.9)
     for step, blocks in enumerate(ring_schedule(n)):
         for rank, block in enumerate(blocks):
@@ -170,4 +177,36 @@ def ring(n=4):
     axes.tick_params(length=0)
     for spine in axes.spines.values():
         spine.set_visible(False)
+    return figure
+
+
+def balance(L=16, n=4):
+    """Draw who scores what under a causal mask: positions in a row, and dealt out in turn.
+
+    Parameters
+    ----------
+    L : int
+        Length.
+    n : int
+        Number of processes.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure, both = new_figure(height=3.2, columns=2, sharey=True)
+    in_a_row = np.repeat(np.arange(n), [len(part) for part in np.array_split(np.arange(L), n)])
+    for axes, name, owners in zip(
+        both, ("in a row", "dealt in turn"), (in_a_row, np.arange(L) % n), strict=True
+    ):
+        for query, owner in enumerate(owners):
+            axes.add_patch(Rectangle((0, query), query + 1, 1, facecolor=_PALE[owner % len(_PALE)],
+                                     edgecolor="white", lw=0.5))  # fmt: skip
+        pairs = [int((np.arange(L) + 1)[owners == rank].sum()) for rank in range(n)]
+        for rank in range(min(n, 6)):  # beyond six the colours repeat, and words would not fit
+            axes.text(L, (rank + 0.2) * L / 8, f"process {rank}: {pairs[rank]}", ha="right",
+                      va="top", backgroundcolor=_PALE[rank], fontsize=10)  # fmt: skip
+        axes.set(xlim=(0, L), ylim=(L, 0), aspect="equal", title=name, xlabel="key", xticks=[],
+                 yticks=[])  # fmt: skip
+    both[0].set_ylabel("query")
     return figure

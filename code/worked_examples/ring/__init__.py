@@ -2,7 +2,8 @@
 
 `orders` deals a sequence out and gathers it, `local` is what one rank computes, `travel` is what
 moves and what is said when a rank is lost, and `function` puts them together, forward and backward.
-``python -m worked_examples.ring`` is the command line, started by torchrun for more than one rank.
+``python -m worked_examples.ring`` is the command line, started by torchrun for more than one rank;
+`launch` starts it from a notebook.
 """
 
 from worked_examples.ring.function import ring_attention
