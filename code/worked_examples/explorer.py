@@ -11,7 +11,7 @@ from itertools import groupby
 
 from worked_examples.views.markup import escape
 
-__all__ = ["NOTE", "Explorer"]
+__all__ = ["NOTE", "Explorer", "widget_style"]
 
 # What a page says until its script has made the controls live.
 # Short: its place is kept for the line that follows it.
@@ -26,6 +26,11 @@ _NOTEBOOK_STYLE = """<style>
 .explorer-result svg { max-width: 100%; height: auto; }
 .explorer-result p { flex-basis: 100%; margin: .3em 0; }
 </style>"""
+
+
+def widget_style(html):
+    """Wrap a view's result with the style that a notebook lacks."""
+    return f'{_NOTEBOOK_STYLE}<div class="explorer-result">{html}</div>'
 
 
 class Explorer:
@@ -126,9 +131,7 @@ class Explorer:
 
         def recompute(_=None):
             values = {name: widget.value for name, widget in inputs.items()}
-            output.value = (
-                f'{_NOTEBOOK_STYLE}<div class="explorer-result">{self.shown(values)}</div>'
-            )
+            output.value = widget_style(self.shown(values))
 
         for widget in inputs.values():
             widget.observe(recompute, names="value")
