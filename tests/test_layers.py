@@ -17,7 +17,7 @@ FIRST = {
 }  # fmt: skip
 TRAINED = {
     "reader", "retrieval", "leak", "depth", "small_model", "extrapolation", "decoder",
-    "measuring", "forecaster", "sentences",
+    "measuring", "forecaster", "sentences", "ring",
 }  # fmt: skip
 SECOND = {"views", "figures"}
 THIRD = {
@@ -27,7 +27,7 @@ FLOORS = (GROUND, SHARED, FIRST, TRAINED, SECOND, THIRD)
 # Trained or compared with the library: the only modules that may import torch.
 WITH_TORCH = {
     "leak", "reader", "training", "depth", "small_model", "extrapolation", "measuring",
-    "forecaster",
+    "forecaster", "ring",
 }  # fmt: skip
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
 

@@ -14,9 +14,9 @@ first
     sequence; `weights` gets a trained model's files, and `minilm` runs it.
 trained
     Experiments, with torch where something is trained, differentiated or measured: `reader`,
-    `retrieval`, `leak`, `small_model`, `depth`, `extrapolation`, `measuring`, `forecaster`; and
-    `decoder`, which puts the kernels together, and `sentences`: what a published model does with
-    some.
+    `retrieval`, `leak`, `small_model`, `depth`, `extrapolation`, `measuring`, `forecaster`; `ring`,
+    over several processes; `decoder`, which puts the kernels together, and `sentences`: what a
+    published model does with some.
 second
     `views` (values to HTML, numpy alone) and `figures` (values to matplotlib).
 third
