@@ -175,6 +175,10 @@ def _difference(right, answer, tolerance):
         return f"{wanted} wanted; {len(answer)} came."
     for i, (expected, came) in enumerate(zip(right, answer, strict=True)):
         where = f"result {i + 1}" if len(right) > 1 else "the result"
+        if isinstance(expected, str):
+            if not isinstance(came, str) or came != expected:
+                return f"{where} is {came!r}; {expected!r} is right."
+            continue
         expected, numbers = np.asarray(expected, dtype=float), _numbers(came)
         if numbers is None:
             return f"{where} should be numbers; got {type(came).__name__}."
