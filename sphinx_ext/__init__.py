@@ -6,6 +6,7 @@ from sphinx_ext import (
     contents,
     maths,
     pages,
+    paper,
     policy,
     progress,
     rebuild,
@@ -15,7 +16,7 @@ from sphinx_ext import (
 )
 
 CONCERNS = (
-    cache, citations, contents, maths, pages, policy, progress, rebuild, repository, runtime,
+    cache, citations, contents, maths, pages, paper, policy, progress, rebuild, repository, runtime,
     widgets,
 )  # fmt: skip
 
