@@ -7,17 +7,19 @@ from sphinx_ext import (
     maths,
     pages,
     paper,
+    pictures,
     policy,
     progress,
     rebuild,
     repository,
     runtime,
+    styles,
     widgets,
 )
 
 CONCERNS = (
-    cache, citations, contents, maths, pages, paper, policy, progress, rebuild, repository, runtime,
-    widgets,
+    cache, citations, contents, maths, pages, paper, pictures, policy, progress, rebuild,
+    repository, runtime, styles, widgets,
 )  # fmt: skip
 
 

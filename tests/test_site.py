@@ -1,5 +1,6 @@
 """The built site, every page of it: links, requests, console, accessibility, explorers."""
 
+import gzip
 import re
 from functools import cache
 from pathlib import Path
@@ -9,6 +10,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from bs4 import BeautifulSoup
 from conftest import ROOT, SITE, built_pages
+from fontTools.ttLib import TTFont
+from sphinx_ext import styles
 
 PAGES = built_pages()
 CHAPTERS = [page for page in PAGES if re.match(r"book/\d\d_", page)]
@@ -146,6 +149,23 @@ def test_descriptions_differ():
 
 
 @every_page
+def test_a_page_reserves_the_places_of_its_figures(page):
+    figures = soup(page).select("img[src$='.svg']")
+    assert [name(i) for i in figures if not (i.get("width") and i.get("height"))] == []
+
+
+@every_page
+def test_a_page_has_one_style_sheet(page):
+    assert len(soup(page).select("link[rel=stylesheet]")) == 1
+
+
+@every_page
+def test_only_the_search_loads_the_index(page):
+    loads = bool(soup(page).select("script[src*='searchindex.js']"))
+    assert loads == (page == "search.html")
+
+
+@every_page
 def test_scripts_wait_for_the_text(page):
     blocking = [
         script["src"]
@@ -210,6 +230,90 @@ def test_a_page_loads_cleanly_and_is_accessible(look, site, page, width, scheme)
     assert wider_than_window(view.page) == []
     # Code has the same colours at every width, and each of its words costs axe time.
     assert violations(view.page, leave_out=["pre"] if width < 1280 else []) == []
+
+
+# What a page may weigh before the runtime, compressed as hosts compress it.
+MOST_BYTES = 350_000
+# Gives those of some selectors that match something on this page. What a pointer or the keyboard is
+# doing to an element is not asked.
+MATCHED = """selectors => selectors.filter((selector) => {
+  const plain = selector
+    .replace(/::?(before|after|marker|placeholder|selection|first-line|first-letter|-[a-z-]+)/g, "")
+    .replace(/:(hover|active|focus|focus-visible|focus-within|visited|target)(?![-\\w])/g, "");
+  try { return document.querySelector(plain || "*"); } catch { return false; }
+})"""
+SELECTORS = """texts => {
+  const found = [];
+  const walk = (rules) => [...rules].forEach((rule) => {
+    const sets = [...(rule.style ?? [])].some((name) => !name.startsWith("--"));
+    if (rule.selectorText && sets) found.push(rule.selectorText);
+    if (rule.cssRules) walk(rule.cssRules);
+  });
+  for (const text of texts) {
+    const sheet = new CSSStyleSheet();
+    sheet.replaceSync(text);
+    walk(sheet.cssRules);
+  }
+  return found;
+}"""
+ICONS = """() => [...document.querySelectorAll("*")].map((e) => getComputedStyle(e, "::before"))
+  .filter((style) => style.fontFamily.includes("Font Awesome"))
+  .map((style) => [style.fontWeight, style.content])"""
+
+
+@pytest.fixture(scope="module")
+def selectors(browser):
+    """List the selectors that the whole style sheets have and the site's own one has not."""
+    page = browser.new_page()
+    sheets = list((SITE / "_static").rglob("*.css"))
+    own = [path for path in sheets if path.name.startswith("site-")]
+    assert len(own) == 1
+    ours, theirs = (
+        {
+            one.strip()
+            for text in page.evaluate(SELECTORS, [path.read_text("utf-8") for path in paths])
+            for one in styles.split(text, ",")
+        }
+        for paths in (own, [path for path in sheets if path not in own])
+    )
+    page.close()
+    assert len(theirs) > len(ours) > 500
+    return sorted(theirs - ours)
+
+
+@pytest.fixture(scope="module")
+def glyphs():
+    """Give the characters of each icon font by its weight, as the style sheet has them."""
+    (sheet,) = (SITE / "_static/styles").glob("site-*.css")
+    faces = re.findall(
+        r"@font-face\{[^{}]*Awesome[^{}]*font-weight:(\d+)[^{}]*url\(([^()]*)\)",
+        sheet.read_text("utf-8"),
+    )
+    found = {}
+    for weight, address in faces:
+        found.setdefault(weight, set()).update(TTFont(sheet.parent / address).getBestCmap())
+    return found
+
+
+@every_page
+def test_a_page_is_light_and_lacks_nothing(look, site, selectors, glyphs, page):
+    view = look(page)
+    view.page.wait_for_load_state("networkidle")
+    own = [url for url in view.requests if "/_runtime/" not in url or url.endswith("/starter.js")]
+    sizes = {url: size_over_the_wire(url.removeprefix(f"{site}/")) for url in own}
+    assert sum(sizes.values()) < MOST_BYTES, sizes
+    assert view.page.evaluate(MATCHED, selectors) == []
+    for weight, content in view.page.evaluate(ICONS):
+        for icon in content.strip('"'):
+            assert ord(icon) in glyphs[weight]
+
+
+def size_over_the_wire(address):
+    path = SITE / urldefrag(address)[0].partition("?")[0]
+    path = path / "index.html" if path.is_dir() else path
+    data = path.read_bytes()
+    # Fonts are compressed in themselves, and hosts leave them as they are.
+    return len(data if path.suffix in (".woff", ".woff2") else gzip.compress(data, 6))
 
 
 def wider_than_window(page):
