@@ -9,10 +9,10 @@ import pytest
 import worked_examples
 
 ROOT = Path(worked_examples.__file__).parent
-GROUND = {"attention", "claims", "costs", "training", "positions"}
+GROUND = {"attention", "claims", "costs", "fused", "training", "positions"}
 FIRST = {
     "lookup", "recurrence", "scaling", "masking", "block", "heads", "series",
-    "blocked", "cache", "linear", "window",
+    "blocked", "cache", "fast", "linear", "window",
 }  # fmt: skip
 TRAINED = {
     "reader", "retrieval", "leak", "depth", "small_model", "extrapolation", "decoder",
