@@ -6,17 +6,19 @@ from sphinx_ext import (
     contents,
     maths,
     pages,
+    pictures,
     policy,
     progress,
     rebuild,
     repository,
     runtime,
+    styles,
     widgets,
 )
 
 CONCERNS = (
-    cache, citations, contents, maths, pages, policy, progress, rebuild, repository, runtime,
-    widgets,
+    cache, citations, contents, maths, pages, pictures, policy, progress, rebuild, repository,
+    runtime, styles, widgets,
 )  # fmt: skip
 
 
