@@ -201,11 +201,17 @@ def test_the_tool_goes_on_without_the_model_but_records_nothing(monkeypatch, tmp
 
 def test_the_view_shows_every_token_and_every_row_s_entropy():
     tokens, maps = sentences.shown_maps(0)
-    html = views.head(sentence=sentences.SHOWN[0], layer=5, head=5, divide=True)
+    html = views.head(sentence=next(iter(views.NAMES)), layer=5, head=5, divide=True)
     for token, bits in zip(tokens, entropy(maps[5, 5]), strict=True):
         assert html.count(f">{token}</text>") == 2 * tokens.count(token)
         assert f">{bits:.2f}</text>" in html
     assert html.count("fill-opacity") == (maps[5, 5] > 0.005).sum()
+
+
+def test_a_sentence_s_name_is_its_end():
+    for name, number in views.NAMES.items():
+        assert sentences.SHOWN[number].endswith(name.removeprefix("…"))
+    assert sorted(views.NAMES.values()) == list(range(len(sentences.SHOWN)))
 
 
 def test_a_token_that_looks_like_markup_is_written_out():
