@@ -6,12 +6,13 @@ from functools import cache
 import numpy as np
 
 from worked_examples.attention import entropy
-from worked_examples.sentences import SHOWN, TRAITS, shown_maps, traits
+from worked_examples.sentences import TRAITS, shown_maps, traits
 from worked_examples.views.markup import BLUE, escape, number, paragraph, svg, table
 
 __all__ = ["NAMES", "head", "head_of"]
 
-NAMES = {text: number for number, text in enumerate(SHOWN)}
+# Short, so that a phone shows the part in which they differ.
+NAMES = {"… because it was loud.": 0, "… because it was scared.": 1, "A puppy was barking.": 2}
 _CELL, _LEFT, _TOP, _RIGHT = 19, 66, 62, 56
 
 
@@ -21,7 +22,7 @@ def head(*, sentence, layer, head, divide):
     Parameters
     ----------
     sentence : str
-        One of SHOWN.
+        One of NAMES, which stand for the sentences in SHOWN.
     layer, head : int
         Counted from 0.
     divide : bool
