@@ -29,6 +29,7 @@ __all__ = [
     "overtaking_lengths",
     "projection_multiply_adds",
     "recurrent_multiply_adds",
+    "ring_bytes",
     "score_bytes",
     "score_multiply_adds",
     "scores",
@@ -547,6 +548,46 @@ def cache_bytes(L, D, layers=1, number_bytes=4):
     """
     numbers = 2 * _length("L", L) * _length("D", D) * _length("layers", layers)
     return numbers * _length("number_bytes", number_bytes)
+
+
+def ring_bytes(L, n, d, number_bytes=4, *, backward=False):
+    """Count the bytes that grow with L on each of n processes that hold a sequence together.
+
+    Each has L / n rows of Q, K, V and the output, two more numbers a row for the softmax, and
+    room for what arrives: one block of keys and values while another is worked on, two if there
+    are more than two processes, none if it is alone. On the way back come the gradients: those of
+    queries and output, and three sets of those of keys and values, as one grows, one is being
+    sent and one arrives.
+
+    Parameters
+    ----------
+    L, n : int
+        Length, and number of processes.
+    d : int
+        Width d_k = d_v, of all heads together.
+    number_bytes : int
+    backward : bool, default False
+
+    Returns
+    -------
+    int
+        For the process that has the most rows.
+
+    Raises
+    ------
+    ValueError
+        If a size is not a whole number of at least 1.
+
+    Examples
+    --------
+    >>> [ring_bytes(65_536, n, 64) // 2**20 for n in (1, 2, 4, 16)]
+    [64, 48, 32, 8]
+    """
+    rows = -(-_length("L", L) // _length("n", n))
+    widths = 4 + 2 * min(2, n - 1)
+    if backward:
+        widths += 2 + (2 if n == 1 else 6)
+    return rows * (widths * _length("d", d) + 2) * _length("number_bytes", number_bytes)
 
 
 def memory_table(lengths=(1024, 2048, 4096, 8192, 16_384), D=512, h=8, layers=6, number_bytes=4):
