@@ -142,3 +142,13 @@ def test_pages_get_the_data_that_the_package_reads():
     with zipfile.ZipFile(io.BytesIO(runtime.our_package(ROOT))) as archive:
         name = "worked_examples/data/sentences.npz"
         assert archive.read(name) == (ROOT / "code" / name).read_bytes()
+
+
+def test_the_same_files_give_the_same_snapshot(tmp_path):
+    served = runtime.laid_out(runtime.ROOT)
+    assert served, "no runtime laid out: run `make book` first"
+    for name in (*runtime.SUMS, "pyodide-lock.json"):
+        (tmp_path / name).symlink_to(served / name)
+    runtime.add_snapshot(runtime.ROOT, tmp_path)
+    again = (tmp_path / "snapshot.packed").read_bytes()
+    assert again == (served / "snapshot.packed").read_bytes()
