@@ -104,7 +104,7 @@ def table(header, rows, *, caption=None, decimals=4):
     )
     caption = f"<caption>{escape(caption)}</caption>" if caption else ""
     return (
-        f'<div class="explorer-scroll" tabindex="0"><table class="explorer-table">{caption}'
+        f'<div class="explorer-scroll"><table class="explorer-table">{caption}'
         f"<thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
