@@ -46,7 +46,26 @@ function clearFreeMemory(Module) {
   blocks.forEach((block) => Module._free(block));
 }
 
+// Python writes times and random seeds into its memory: here they are always the same, so that the
+// same files give the same memory, and browsers may keep it. On a page the clock and the seeds of
+// what is made there are the browser's own.
+function standStill() {
+  process.env.TZ = "UTC";
+  let now = 1e12;
+  Date.now = () => (now += 1); // Python sees by a folder's time that it has new files
+  performance.now = () => 0;
+  let last = 0;
+  crypto.getRandomValues = (view) => {
+    new Uint8Array(view.buffer, view.byteOffset, view.byteLength).forEach((_, i, bytes) => {
+      last = (75 * (last + 1)) % 65537;
+      bytes[i] = last;
+    });
+    return view;
+  };
+}
+
 async function main() {
+  standStill();
   globalThis.require = createRequire(import.meta.url); // pyodide.asm.js asks Node.js for it
   const { loadPyodide } = await import(pathToFileURL(path.join(core, "pyodide.mjs")));
   await import(pathToFileURL(path.join(core, "pyodide.asm.js")));
