@@ -4,6 +4,7 @@ from sphinx_ext import (
     cache,
     citations,
     contents,
+    lite,
     maths,
     pages,
     policy,
@@ -15,7 +16,7 @@ from sphinx_ext import (
 )
 
 CONCERNS = (
-    cache, citations, contents, maths, pages, policy, progress, rebuild, repository, runtime,
+    cache, citations, contents, lite, maths, pages, policy, progress, rebuild, repository, runtime,
     widgets,
 )  # fmt: skip
 
