@@ -8,7 +8,7 @@ BIN := .venv/bin
 export WORKED_EXAMPLES_STRICT := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help book serve test lint bench repository clean
+.PHONY: help book serve test lint bench links newest colab repository clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*  ## /\1\t/p' $(MAKEFILE_LIST) | while IFS='	' read -r name text; do \
@@ -16,6 +16,7 @@ help:  ## this list
 
 book: .venv/book-ready  ## build the site in _build/html; the first time this makes .venv as well
 	@$(BIN)/python tools/runtime.py
+	@$(BIN)/python tools/model.py
 	@$(BIN)/python -m tools.lite
 	@echo "Building the book; chapters whose code has changed are executed."
 	@$(BIN)/jupyter-book build . --quiet -W --keep-going
@@ -34,6 +35,15 @@ lint: .venv/test-ready  ## check the style of the code and of the chapters' cell
 bench: .venv/test-ready book  ## measure the explorers, the command line and the pages
 	@$(BIN)/python -m benchmarks
 	@$(BIN)/python -m benchmarks.live
+
+links: book  ## follow every link to other sites
+	@$(BIN)/jupyter-book build . --builder linkcheck --keep-going
+
+newest: .venv/made  ## build and test with the newest version of everything; FIRST=... is installed first
+	@$(BIN)/python tools/environments.py newest $(if $(FIRST),--first $(FIRST))
+
+colab: .venv/made  ## run the chapters with what Colab holds; LIST=... names another list
+	@$(BIN)/python tools/environments.py colab $(if $(FIRST),--first $(FIRST)) $(if $(LIST),--list $(LIST))
 
 repository: .venv/made  ## say where the book is published: make repository URL=https://... [BRANCH=main]
 ifeq ($(origin URL),undefined)

@@ -7,17 +7,19 @@ from sphinx_ext import (
     lite,
     maths,
     pages,
+    pictures,
     policy,
     progress,
     rebuild,
     repository,
     runtime,
+    styles,
     widgets,
 )
 
 CONCERNS = (
-    cache, citations, contents, lite, maths, pages, policy, progress, rebuild, repository, runtime,
-    widgets,
+    cache, citations, contents, lite, maths, pages, pictures, policy, progress, rebuild, repository,
+    runtime, styles, widgets,
 )  # fmt: skip
 
 

@@ -49,14 +49,42 @@ MENDED = (
         re.compile(r'<div id="pst-primary-sidebar"'),
         '<div id="pst-primary-sidebar" role="region" aria-label="The book"',
     ),
+    # At the first visit the theme's colours would come with its script: the page is painted, and
+    # has to be painted again.
+    (
+        re.compile(r'(dataset\.theme = localStorage\.getItem\("theme"\) \|\| )"auto";'),
+        r'\1(matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");',
+    ),
 )
 
 
+# Scripts that the theme puts on every page: a stand-in for its icons, which are a font here; orders
+# to fetch scripts before the text, which need not wait for them.
+UNUSED = re.compile(
+    r'\s*<script\b[^>]*/fontawesome\.js[^>]*></script>|\s*<link rel="preload" as="script"[^>]*>'
+)
+# The index of all words and what looks into it: for a search while one types, which is off.
+SEARCH = re.compile(
+    r"\s*<script\b[^>]*(?:_static/searchtools|_static/language_data|searchindex)\.js[^>]*></script>"
+)
+SEARCH_PAGE = 'id="search-results"'
+
+
+def leave_out_scripts(page):
+    """Take away the scripts that a page loads and does not use.
+
+    >>> leave_out_scripts('<p>a</p><script src="searchindex.js"></script>')
+    '<p>a</p>'
+    """
+    page = UNUSED.sub("", page)
+    return page if SEARCH_PAGE in page else SEARCH.sub("", page)
+
+
 def mend(page):
-    """Return a finished page with its accessibility mended and its scripts deferred."""
+    """Return a finished page with its accessibility mended and its scripts few and deferred."""
     for found, better in MENDED:
         page = found.sub(better, page)
-    return defer_scripts(page)
+    return defer_scripts(leave_out_scripts(page))
 
 
 def wrap_templates(app):

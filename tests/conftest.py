@@ -35,3 +35,14 @@ def site():
 def browser():
     with launched() as browser:
         yield browser
+
+
+@pytest.fixture(scope="session")
+def trained():
+    """Give the trained model's arrays and vocabulary; without its files the test is skipped."""
+    from worked_examples import weights
+
+    try:
+        return weights.load()
+    except weights.Unavailable as fault:
+        pytest.skip(str(fault))

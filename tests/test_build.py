@@ -148,6 +148,15 @@ def test_every_sidebar_follows_the_pages_and_their_titles(small):
     assert other.exists()
 
 
+def test_an_address_that_is_no_repository_gets_one_sentence_and_stops_nobody(small, monkeypatch):
+    monkeypatch.setenv("GITHUB_REPOSITORY", "nonsense")
+    printed, good = build(small)
+    assert good, printed
+    sentence = "GITHUB_REPOSITORY is 'nonsense', which is no repository: set it to OWNER/NAME"
+    assert printed.count(sentence) == 1
+    assert "nonsense" not in page(small)
+
+
 # --- the key of the cache ----------------------------------------------------------------------
 
 

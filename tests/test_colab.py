@@ -11,7 +11,10 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import quote
 
 import nbformat
 import pytest
@@ -240,23 +243,127 @@ def test_a_chapter_alone_runs_and_installs_nothing_but_the_book(colab, published
 # --- the first cell where something is missing -----------------------------------------------
 
 
+def last_line(colab, cell, **more):
+    """Run a cell that is to fail in this runtime; return the last line that it prints."""
+    colab.environment.update(more)
+    status, said = colab.ask(cell)
+    assert status
+    return said.splitlines()[-1]
+
+
+def filled_in(cell, book):
+    """Return the cell as it is with something written into its field."""
+    assert 'BOOK = ""' in cell
+    return cell.replace('BOOK = ""', f"BOOK = {book!r}")
+
+
+UNSET = repository.first_cell(repository.Repository())
+MISSING = "ImportError: The book's code is missing, and {}, then run this cell again."
+
+
 def test_without_an_address_the_cell_says_so(colab):
-    status, said = colab.ask(repository.first_cell(repository.Repository()))
-    assert status
-    assert said.splitlines()[-1] == (
-        "ImportError: The book's code is missing, and the address of its repository is not set "
-        "yet: open this chapter inside a copy of the whole book."
+    assert last_line(colab, UNSET) == MISSING.format(
+        "the address of its repository is not known: write it into BOOK"
     )
 
 
-@pytest.mark.parametrize("address", ["https://127.0.0.1:9/owner/name", "file:///no/such/book.git"])
-def test_where_the_repository_cannot_be_reached_the_cell_says_so(colab, address):
-    status, said = colab.ask(repository.first_cell(repository.Repository(address)))
-    assert status
-    assert said.splitlines()[-1] == (
-        f"ImportError: The book's code is missing, and pip could not install it from "
-        f"git+{address}@main: check the network, then run this cell again."
+def test_without_a_network_the_cell_says_so(colab):
+    address = "https://127.0.0.1:9/owner/name"
+    cell = repository.first_cell(repository.Repository(address))
+    assert last_line(colab, cell) == MISSING.format(
+        f"pip could not install it from git+{address}@main: check the network (in Kaggle's "
+        "settings too)"
     )
+
+
+@pytest.mark.parametrize("address", ["file:///no/such/book.git", "owner/name", "not an address"])
+def test_where_there_is_no_repository_the_cell_says_so(colab, address):
+    for cell in (
+        filled_in(UNSET, address),
+        repository.first_cell(repository.Repository(address)),
+    ):
+        assert last_line(colab, cell) == MISSING.format(
+            f"{address} is no repository to be read: write the address of one into BOOK"
+        )
+
+
+def test_where_the_branch_has_gone_the_cell_says_so(colab, published):
+    address = (published.parent / "book.git").as_uri()
+    cell = repository.first_cell(repository.Repository(address, "gone"))
+    assert last_line(colab, cell) == MISSING.format(
+        f"{address} has no branch gone: write its address alone into BOOK"
+    )
+
+
+# --- the first cell in a fork ----------------------------------------------------------------
+
+# A stand-in for pip: prints what it was to install.
+SHOW_PIP = """\
+import subprocess
+def run(command, **options):
+    print(command[-1])
+    return subprocess.CompletedProcess(command, 0)
+subprocess.run = run
+"""
+UPSTREAM = repository.first_cell(repository.Repository("https://github.com/first/book"))
+
+
+class Sessions(BaseHTTPRequestHandler):
+    """Answers as the notebook server of a runtime of Colab's does."""
+
+    def do_GET(self):
+        place = quote(f"https://github.com/{self.server.place}", safe="")
+        answer = json.dumps([{"name": "x.ipynb", "path": f"fileId={place}", "type": "notebook"}])
+        self.send_response(200 if self.path == "/api/sessions" else 404)
+        self.end_headers()
+        self.wfile.write(answer.encode())
+
+    def log_message(self, *_):
+        """Print nothing."""
+
+
+@pytest.fixture
+def opened_from(colab):
+    """Let the runtime say from which place on GitHub it took its chapter."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Sessions)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+
+    def opened_from(place):
+        server.place = place
+        colab.environment |= {
+            "COLAB_JUPYTER_IP": "127.0.0.1",
+            "KMP_TARGET_PORT": str(server.server_port),
+        }
+
+    yield opened_from
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+@pytest.mark.parametrize("cell", [UNSET, UPSTREAM], ids=["unset", "of the first repository"])
+@pytest.mark.parametrize("branch", ["main", "release/2"])
+def test_in_a_fork_the_cell_takes_the_forks_code(colab, opened_from, cell, branch):
+    opened_from(f"someone/fork.js/blob/{branch}/book/03_scaling.ipynb")
+    status, said = colab.ask(SHOW_PIP + cell)
+    assert (status, said.strip()) == (0, f"git+https://github.com/someone/fork.js@{branch}")
+
+
+def test_what_was_written_into_the_field_comes_first(colab, opened_from):
+    opened_from("someone/fork/blob/main/book/03_scaling.ipynb")
+    cell = filled_in(UPSTREAM, " https://github.com/another/fork ")
+    assert colab.ask(SHOW_PIP + cell) == (0, "git+https://github.com/another/fork\n")
+
+
+def test_a_chapter_saved_in_drive_takes_the_committed_address(colab, opened_from):
+    opened_from("")
+    assert colab.ask(SHOW_PIP + UPSTREAM) == (0, "git+https://github.com/first/book@main\n")
+
+
+def test_where_colabs_server_does_not_answer_the_committed_address_serves(colab):
+    colab.environment |= {"COLAB_JUPYTER_IP": "127.0.0.1", "KMP_TARGET_PORT": "9"}
+    assert colab.ask(SHOW_PIP + UPSTREAM) == (0, "git+https://github.com/first/book@main\n")
 
 
 NO_PIP = """\

@@ -136,6 +136,21 @@ def test_without_ipywidgets_the_page_is_shown(monkeypatch):
     assert set(explorers.SELECT._repr_mimebundle_()) == {"text/plain", "text/html"}
 
 
+@pytest.mark.parametrize("version", ["5.2.3", "7.6.5"])
+def test_an_old_ipywidgets_gets_one_sentence_that_says_what_to_do(monkeypatch, version):
+    monkeypatch.setattr(ipywidgets, "__version__", version)
+    shown = explorers.SELECT._repr_mimebundle_()
+    assert set(shown) == {"text/plain", "text/html"}
+    assert f"ipywidgets {version}, which is too old for them, so run" in shown["text/html"]
+    assert "pip install --upgrade ipywidgets" in shown["text/html"]
+
+
+@pytest.mark.parametrize("version", ["7.7.1", "8.1.9", "10.0.0a1"])
+def test_other_ipywidgets_show_the_widget(monkeypatch, version):
+    monkeypatch.setattr(ipywidgets, "__version__", version)
+    assert "application/vnd.jupyter.widget-view+json" in explorers.SELECT._repr_mimebundle_()
+
+
 def test_an_error_in_a_view_is_shown_and_the_next_move_works():
     def view(*, x):
         if x == 1:

@@ -9,22 +9,23 @@ import pytest
 import worked_examples
 
 ROOT = Path(worked_examples.__file__).parent
-GROUND = {"attention", "claims", "costs", "training", "positions"}
+GROUND = {"attention", "claims", "training"}
+SHARED = {"costs", "positions", "wordpiece"}
 FIRST = {
     "lookup", "recurrence", "scaling", "masking", "block", "heads", "series",
-    "blocked", "cache", "linear", "window",
+    "blocked", "cache", "linear", "window", "weights",
 }  # fmt: skip
 TRAINED = {
     "reader", "retrieval", "leak", "depth", "small_model", "extrapolation", "decoder",
-    "measuring", "forecaster",
+    "measuring", "forecaster", "minilm", "ring",
 }  # fmt: skip
 SECOND = {"views", "figures"}
 THIRD = {"controls", "explorer", "explorers", "live", "exercises", "command_line"}
-FLOORS = (GROUND, FIRST, TRAINED, SECOND, THIRD)
+FLOORS = (GROUND, SHARED, FIRST, TRAINED, SECOND, THIRD)
 # Trained or compared with the library: the only modules that may import torch.
 WITH_TORCH = {
     "leak", "reader", "training", "depth", "small_model", "extrapolation", "measuring",
-    "forecaster",
+    "forecaster", "ring",
 }  # fmt: skip
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
 

@@ -22,6 +22,8 @@ CHAPTERS = tool.notebooks(ROOT)
 each_chapter = pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 
 MOST_LINES = 15
+# The set-up cell is folded everywhere, and has to say what to do when something is missing.
+MOST_SET_UP_LINES = 40
 
 
 def test_there_are_chapters():
@@ -74,7 +76,7 @@ def test_has_short_cells(path):
 def test_the_set_up_cell_is_short():
     for url in ("", "https://github.com/owner/name"):
         cell = repository.first_cell(repository.Repository(url))
-        assert sum(bool(line) for line in cell.splitlines()) <= MOST_LINES
+        assert sum(bool(line) for line in cell.splitlines()) <= MOST_SET_UP_LINES
         assert max(len(line) for line in cell.splitlines()) <= 100
         ast.parse(cell)
 

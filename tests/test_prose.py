@@ -1,10 +1,12 @@
 """A number typed in a chapter's prose is one that a cell of that chapter prints or checks.
 
-Prose says 28.591, and some cell prints it, or states it in its code, as `claim` does: then it
-cannot go stale unseen. Not asked for: whole numbers below 10, years, formulas' own integers, and
-what an author lists as a definition in the cell's metadata, `"definitions": ["4096"]`.
+Prose says 28.591, and some cell prints it, claims it, or takes it as an input: then it cannot go
+stale unseen. A number that merely stands somewhere in the code, as in ``x * 28.591``, does not
+count. Not asked for: whole numbers below 10, years, formulas' own integers, and what an author
+lists as a definition in the cell's metadata, `"definitions": ["4096"]`.
 """
 
+import ast
 import json
 import re
 from pathlib import Path
@@ -45,15 +47,53 @@ def vouched(text, known):
     return any(abs(x - value) <= 0.5 * 10**-decimals * (decimals > 0) + 1e-12 for x in known)
 
 
-def numbers_of_cells(path):
-    """Collect every number in the code of a chapter and in what its cells print."""
-    sources = code_cells(path)
-    results = run_cells(sources, path.parent, strict=True)
-    text = "\n".join([*sources, *(result["text"] for result in results)])
+def stated(source):
+    """Collect the numbers that a cell claims or takes as an input.
+
+    Inputs are what is assigned as it stands, `d_k = 64`, what a call is given as it stands,
+    `f(64, steps=[1, 2])`, and what a loop runs over. Of a claim, everything counts: it is checked when the cell runs.
+    """
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call):
+            given = [*node.args, *(keyword.value for keyword in node.keywords)]
+            if getattr(node.func, "id", None) != "claim":
+                given = [value for value in given if is_literal(value)]
+        elif isinstance(node, ast.Assign) and is_literal(node.value):
+            given = [node.value]
+        elif isinstance(node, ast.For | ast.comprehension) and is_literal(node.iter):
+            given = [node.iter]
+        else:
+            continue
+        parts = (part for value in given for part in ast.walk(value))
+        found |= {part.value for part in parts if isinstance(part, ast.Constant)}
+    numbers = {float(x) for x in found if isinstance(x, int | float)}
+    numbers |= {-x for x in numbers}
+    return numbers | read_numbers(" ".join(x for x in found if isinstance(x, str)))
+
+
+def is_literal(node):
+    try:
+        ast.literal_eval(node)
+    except ValueError:
+        return False
+    return True
+
+
+def read_numbers(text):
+    """Collect the numbers of a text, with and without their signs."""
     found = re.findall(r"\d[\d,]*\d|\d", text) + re.findall(r"-?\d+\.\d+(?:e[+-]?\d+)?", text)
     return {float(number.replace(",", "")) for number in found} | {
         -float(number) for number in re.findall(r"\d+\.\d+", text)
     }
+
+
+def numbers_of_cells(path):
+    """Collect what the cells of a chapter print, claim and take as inputs."""
+    sources = code_cells(path)
+    results = run_cells(sources, path.parent, strict=True)
+    printed = read_numbers("\n".join(result["text"] for result in results))
+    return printed.union(*(stated(source) for source in sources))
 
 
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
@@ -100,3 +140,20 @@ def test_numbers_are_found(markdown, numbers):
 )
 def test_a_number_is_vouched_for_if_one_rounds_to_it(text, known, answer):
     assert vouched(text, known) is answer
+
+
+@pytest.mark.parametrize(
+    ("source", "numbers"),
+    [
+        ("d_k = 64", {64}),
+        ("L, d = 8, -16", {8, 16}),
+        ("claim(1.756, spread)", {1.756}),
+        ("claim(['67,108,864'], x[1])", {67108864, 1}),
+        ("f(200, seeds=(0, 4))", {200, 0, 4}),
+        ("for p in (2, 1000): pass", {2, 1000}),
+        ("x = 0.41 * y + 12", set()),
+        ("x = [0.41, y]", set()),
+    ],
+)
+def test_only_inputs_and_claims_of_the_code_vouch(source, numbers):
+    assert {abs(x) for x in stated(source)} - {67, 108, 864} == numbers

@@ -1,10 +1,7 @@
 """The built site, every page of it: links, requests, console, accessibility, explorers."""
 
-import os
+import gzip
 import re
-import shutil
-import subprocess
-import sys
 from functools import cache
 from pathlib import Path
 from urllib.parse import unquote, urldefrag, urlsplit
@@ -13,6 +10,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from bs4 import BeautifulSoup
 from conftest import ROOT, SITE, built_pages
+from fontTools.ttLib import TTFont
+from sphinx_ext import styles
 
 PAGES = built_pages()
 CHAPTERS = [page for page in PAGES if re.match(r"book/\d\d_", page)]
@@ -150,6 +149,23 @@ def test_descriptions_differ():
 
 
 @every_page
+def test_a_page_reserves_the_places_of_its_figures(page):
+    figures = soup(page).select("img[src$='.svg']")
+    assert [name(i) for i in figures if not (i.get("width") and i.get("height"))] == []
+
+
+@every_page
+def test_a_page_has_one_style_sheet(page):
+    assert len(soup(page).select("link[rel=stylesheet]")) == 1
+
+
+@every_page
+def test_only_the_search_loads_the_index(page):
+    loads = bool(soup(page).select("script[src*='searchindex.js']"))
+    assert loads == (page == "search.html")
+
+
+@every_page
 def test_scripts_wait_for_the_text(page):
     blocking = [
         script["src"]
@@ -214,6 +230,90 @@ def test_a_page_loads_cleanly_and_is_accessible(look, site, page, width, scheme)
     assert wider_than_window(view.page) == []
     # Code has the same colours at every width, and each of its words costs axe time.
     assert violations(view.page, leave_out=["pre"] if width < 1280 else []) == []
+
+
+# What a page may weigh before the runtime, compressed as hosts compress it.
+MOST_BYTES = 350_000
+# Gives those of some selectors that match something on this page. What a pointer or the keyboard is
+# doing to an element is not asked.
+MATCHED = """selectors => selectors.filter((selector) => {
+  const plain = selector
+    .replace(/::?(before|after|marker|placeholder|selection|first-line|first-letter|-[a-z-]+)/g, "")
+    .replace(/:(hover|active|focus|focus-visible|focus-within|visited|target)(?![-\\w])/g, "");
+  try { return document.querySelector(plain || "*"); } catch { return false; }
+})"""
+SELECTORS = """texts => {
+  const found = [];
+  const walk = (rules) => [...rules].forEach((rule) => {
+    const sets = [...(rule.style ?? [])].some((name) => !name.startsWith("--"));
+    if (rule.selectorText && sets) found.push(rule.selectorText);
+    if (rule.cssRules) walk(rule.cssRules);
+  });
+  for (const text of texts) {
+    const sheet = new CSSStyleSheet();
+    sheet.replaceSync(text);
+    walk(sheet.cssRules);
+  }
+  return found;
+}"""
+ICONS = """() => [...document.querySelectorAll("*")].map((e) => getComputedStyle(e, "::before"))
+  .filter((style) => style.fontFamily.includes("Font Awesome"))
+  .map((style) => [style.fontWeight, style.content])"""
+
+
+@pytest.fixture(scope="module")
+def selectors(browser):
+    """List the selectors that the whole style sheets have and the site's own one has not."""
+    page = browser.new_page()
+    sheets = list((SITE / "_static").rglob("*.css"))
+    own = [path for path in sheets if path.name.startswith("site-")]
+    assert len(own) == 1
+    ours, theirs = (
+        {
+            one.strip()
+            for text in page.evaluate(SELECTORS, [path.read_text("utf-8") for path in paths])
+            for one in styles.split(text, ",")
+        }
+        for paths in (own, [path for path in sheets if path not in own])
+    )
+    page.close()
+    assert len(theirs) > len(ours) > 500
+    return sorted(theirs - ours)
+
+
+@pytest.fixture(scope="module")
+def glyphs():
+    """Give the characters of each icon font by its weight, as the style sheet has them."""
+    (sheet,) = (SITE / "_static/styles").glob("site-*.css")
+    faces = re.findall(
+        r"@font-face\{[^{}]*Awesome[^{}]*font-weight:(\d+)[^{}]*url\(([^()]*)\)",
+        sheet.read_text("utf-8"),
+    )
+    found = {}
+    for weight, address in faces:
+        found.setdefault(weight, set()).update(TTFont(sheet.parent / address).getBestCmap())
+    return found
+
+
+@every_page
+def test_a_page_is_light_and_lacks_nothing(look, site, selectors, glyphs, page):
+    view = look(page)
+    view.page.wait_for_load_state("networkidle")
+    own = [url for url in view.requests if "/_runtime/" not in url or url.endswith("/starter.js")]
+    sizes = {url: size_over_the_wire(url.removeprefix(f"{site}/")) for url in own}
+    assert sum(sizes.values()) < MOST_BYTES, sizes
+    assert view.page.evaluate(MATCHED, selectors) == []
+    for weight, content in view.page.evaluate(ICONS):
+        for icon in content.strip('"'):
+            assert ord(icon) in glyphs[weight]
+
+
+def size_over_the_wire(address):
+    path = SITE / urldefrag(address)[0].partition("?")[0]
+    path = path / "index.html" if path.is_dir() else path
+    data = path.read_bytes()
+    # Fonts are compressed in themselves, and hosts leave them as they are.
+    return len(data if path.suffix in (".woff", ".woff2") else gzip.compress(data, 6))
 
 
 def wider_than_window(page):
@@ -288,86 +388,3 @@ def test_search_opens_from_a_chapter(look):
     view.page.keyboard.press("Enter")
     view.page.locator("#search-results li a").first.wait_for()
     assert view.messages == []
-
-
-# --- the repository's address ------------------------------------------------------------------
-
-LAUNCH = "a[href*='colab.research.google.com/github'], a[href*='mybinder.org']"
-SOURCE = ".btn-source-repository-button, .btn-source-edit-button, .dropdown-launch-buttons"
-
-
-def configured_repository():
-    from sphinx_ext.repository import book_settings
-
-    return book_settings(ROOT).get("repository", "")
-
-
-@every_page
-def test_without_an_address_there_is_no_launch_button(page):
-    if configured_repository():
-        pytest.skip("the address is set")
-    assert soup(page).select(f"{LAUNCH}, {SOURCE}") == []
-    # The theme's and Jupyter Book's own repositories are their fallbacks.
-    assert "executablebooks/" not in "".join(a.get("href", "") for a in soup(page).select("a"))
-
-
-@pytest.fixture(scope="module")
-def published(tmp_path_factory):
-    """Build a copy of the book that has an address, with the results that are kept already."""
-    root = tmp_path_factory.mktemp("published") / "book"
-    ignored = shutil.ignore_patterns(".*", "_build", "node_modules", "__pycache__", "screenshots")
-    shutil.copytree(ROOT, root, ignore=ignored)
-    kept = ROOT / "_build" / ".jupyter_cache"
-    if kept.is_dir():
-        shutil.copytree(kept, root / "_build" / ".jupyter_cache")
-    settings = root / "pyproject.toml"
-    text, count = re.subn(
-        r'(?m)^repository = ".*"$', 'repository = "https://github.com/o/n"', settings.read_text()
-    )
-    assert count == 1
-    settings.write_text(re.sub(r'(?m)^branch = ".*"$', 'branch = "stable"', text))
-    command = [Path(sys.executable).with_name("jupyter-book"), "build", root, "-q", "-W"]
-    done = subprocess.run(
-        [*command, "--keep-going"],
-        capture_output=True,
-        text=True,
-        env=os.environ | {"WORKED_EXAMPLES_STRICT": "1", "NO_COLOR": "1"},
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "WARNING" not in done.stderr
-    return root / "_build" / "html"
-
-
-def test_with_an_address_each_chapter_opens_in_colab(published):
-    for notebook in NOTEBOOKS:
-        page = BeautifulSoup((published / f"book/{notebook}.html").read_text(), "html.parser")
-        links = {link["href"] for link in page.select(LAUNCH)}
-        colab = f"https://colab.research.google.com/github/o/n/blob/stable/book/{notebook}.ipynb"
-        assert links == {colab}
-        source = page.select_one("a.btn-source-repository-button")
-        assert source["href"] == "https://github.com/o/n"
-
-
-def test_with_an_address_a_page_that_is_no_notebook_has_no_launch_button(published):
-    page = BeautifulSoup((published / "index.html").read_text(), "html.parser")
-    assert page.select(LAUNCH) == []
-
-
-@pytest.mark.parametrize(
-    ("address", "page"),
-    [
-        ("https://github.com/o/n", "https://github.com/o/n"),
-        ("https://github.com/o/n.git", "https://github.com/o/n"),
-        ("https://github.com/o/n.js/", "https://github.com/o/n.js"),
-        ("git@github.com:o/n.git", "https://github.com/o/n"),
-        ("", ""),
-        ("https://example.org/o/n", ""),
-        ("file:///somewhere/n.git", ""),
-        ("https://github.com/o", ""),
-        ("https://github.com.example.org/o/n", ""),
-    ],
-)
-def test_only_an_address_on_github_makes_links(address, page):
-    from sphinx_ext.repository import github_url
-
-    assert github_url(address) == page

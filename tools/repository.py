@@ -18,7 +18,10 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote, urlsplit
 
-from notebooks import dumps, notebooks
+try:
+    from notebooks import dumps, notebooks
+except ImportError:  # The site's build imports this file as a module of tools.
+    from tools.notebooks import dumps, notebooks
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -45,36 +48,56 @@ CELL_METADATA = {
     "jupyter": {"source_hidden": True},
     "tags": ["hide-input"],
 }
-CELL_WITH_ADDRESS = """\
-# @title Set-up: take the book's code from a folder above, or else from its repository
+# Colab's own notebook server knows the address from which a chapter was opened, so in a fork the
+# committed cell need not: a branch that only a job with write access could fill is spared.
+CELL = r"""# @title Set-up: take the book's code from a folder above, or else from its repository
 # A chapter opened alone, as in Colab, lacks it. --no-deps: what this machine holds stays as it is.
 import importlib.util
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import unquote
+
+BOOK = ""  # @param {type: "string", placeholder: "https://github.com/OWNER/NAME, if asked for"}
+
+
+def where_colab_found_this():
+    from urllib.request import urlopen
+
+    try:  # A fork's chapter takes the fork's code.
+        server = "http://{COLAB_JUPYTER_IP}:{KMP_TARGET_PORT}/api/sessions".format(**os.environ)
+        told = unquote(urlopen(server, timeout=9).read().decode())
+    except (OSError, LookupError):
+        return ""
+    found = re.search(r"(https://github\.com/[^/]+/[^/]+)/blob/(.+?)/book/", told)
+    return "git+{}@{}".format(*found.groups()) if found else ""
+
+
+def why_not(book):
+    url, branch = re.fullmatch(r"(?:git\+)?(.*?)(?:@([^@:]*))?", book).groups()
+    command = ["git", "ls-remote", "--exit-code", url, branch or "HEAD"]
+    quiet = {**os.environ, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+    asked = subprocess.run(command, env=quiet, capture_output=True, text=True)
+    if asked.returncode == 2:
+        return f"{url} has no branch {branch}: write its address alone into BOOK"
+    if asked.returncode and not re.search("(?i)resolve|connect|timed out", asked.stderr):
+        return f"{url} is no repository to be read: write the address of one into BOOK"
+    return f"pip could not install it from {book}: check the network (in Kaggle's settings too)"
+
 
 if importlib.util.find_spec("worked_examples") is None:
     above = [up for up in Path("me").absolute().parents if (up / "code/worked_examples").is_dir()]
     sys.path[:0] = [f"{up}/code" for up in above[:1]]
-    book = "git+ADDRESS@BRANCH"
+    book = (BOOK and f"git+{BOOK.strip()}") or where_colab_found_this()
+    book = book or "PUBLISHED"
+    why = "the address of its repository is not known: write it into BOOK"
     pip = [sys.executable, "-m", "pip", "install", "-qq", "--no-deps", book]
-    why = f"The book's code is missing, and pip could not install it from {book}: "
-    if not above and subprocess.run(pip).returncode:
-        raise ImportError(why + "check the network, then run this cell again.")
+    if not above and (not book or subprocess.run(pip).returncode):
+        why = why_not(book) if book else why
+        raise ImportError(f"The book's code is missing, and {why}, then run this cell again.")
     importlib.invalidate_caches()"""
-CELL_WITHOUT_ADDRESS = """\
-# @title Set-up: take the book's code from a folder above
-# A chapter opened alone, as in Colab, lacks it, and where to fetch it from is not set yet.
-import importlib.util
-import sys
-from pathlib import Path
-
-if importlib.util.find_spec("worked_examples") is None:
-    above = [up for up in Path("me").absolute().parents if (up / "code/worked_examples").is_dir()]
-    why = "The book's code is missing, and the address of its repository is not set yet: "
-    if not above:
-        raise ImportError(why + "open this chapter inside a copy of the whole book.")
-    sys.path.insert(0, f"{above[0]}/code")"""
 
 
 def first_cell(repository):
@@ -82,13 +105,11 @@ def first_cell(repository):
 
     >>> '"git+https://github.com/o/n@main"' in first_cell(Repository("https://github.com/o/n"))
     True
-    >>> "git+" in first_cell(Repository())
-    False
+    >>> 'book = book or ""' in first_cell(Repository())
+    True
     """
-    if not repository.url:
-        return CELL_WITHOUT_ADDRESS
-    text = CELL_WITH_ADDRESS.replace("ADDRESS", repository.url)
-    return text.replace("BRANCH", repository.branch)
+    book = f"git+{repository.url}@{repository.branch}" if repository.url else ""
+    return CELL.replace("PUBLISHED", book)
 
 
 # --- what may be an address ------------------------------------------------------------------

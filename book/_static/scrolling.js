@@ -3,14 +3,19 @@
 
 const SCROLLING = "div.math, .katex-display, .cell_output .text_html, .pst-scrollable-table-container";
 
-/** @param {Element} element */
-function mark(element) {
-  const scrolls = element.scrollWidth > element.clientWidth + 1;
-  if (scrolls) element.setAttribute("tabindex", "0");
-  else element.removeAttribute("tabindex");
+const places = [...document.querySelectorAll(SCROLLING)];
+
+/** @param {Element[]} elements  all are measured before any is changed: one layout for all */
+function mark(elements) {
+  const scrolls = elements.map((element) => element.scrollWidth > element.clientWidth + 1);
+  elements.forEach((element, i) => {
+    if (element.hasAttribute("tabindex") === scrolls[i]) return;
+    if (scrolls[i]) element.setAttribute("tabindex", "0");
+    else element.removeAttribute("tabindex");
+  });
 }
 
-const watcher = new ResizeObserver((entries) => entries.forEach((entry) => mark(entry.target)));
-document.querySelectorAll(SCROLLING).forEach((element) => watcher.observe(element));
+const watcher = new ResizeObserver((entries) => mark(entries.map((entry) => entry.target)));
+places.forEach((element) => watcher.observe(element));
 // A formula's width is known once its fonts are there.
-document.fonts.ready.then(() => document.querySelectorAll(SCROLLING).forEach(mark));
+document.fonts.ready.then(() => mark(places));

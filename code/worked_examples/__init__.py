@@ -5,15 +5,17 @@ Modules stand in floors, and a module imports only from the floors below its own
 ground
     :mod:`~worked_examples.attention`: softmax, entropy, masks, scaled dot-product
     attention, its gradients and its heads, in numpy alone; `positions`: what tells it the order;
-    `costs`, which counts; `claims`, which ties prose to cells.
+    `costs`, which counts; `wordpiece`, which cuts text into tokens; `claims`, which ties prose to
+    cells.
 first
     One module a topic with the worked numbers of its chapter: `recurrence`, `lookup`, `scaling`,
     `masking`, `heads`, `block`, `series`; `blocked`, `window`, `linear` and `cache` are ways to a
-    long sequence.
+    long sequence; `weights` gets a trained model's files.
 trained
     Experiments, with torch where something is trained, differentiated or measured: `reader`,
-    `retrieval`, `leak`, `small_model`, `depth`, `extrapolation`, `measuring`, `forecaster`; and
-    `decoder`, which puts the kernels together.
+    `retrieval`, `leak`, `small_model`, `depth`, `extrapolation`, `measuring`, `forecaster`; `ring`,
+    over several processes; `decoder`, which puts the kernels together, and `minilm`, which runs a
+    published model by them.
 second
     `views` (values to HTML, numpy alone) and `figures` (values to matplotlib).
 third

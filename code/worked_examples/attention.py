@@ -38,7 +38,10 @@ __all__ = [
     "merge_heads",
     "multi_head_attention",
     "multi_head_attention_by_loop",
+    "product",
+    "projected_heads",
     "scaled_dot_product_attention",
+    "set_product",
     "softmax",
     "softmax_jacobian",
     "split_heads",
@@ -167,6 +170,72 @@ def softmax_jacobian(weights):
         outer = weights[..., :, None] * weights[..., None, :]  # (..., n, 1) * (..., 1, n)
         diagonal = weights[..., :, None] * np.eye(weights.shape[-1], dtype=weights.dtype)
         return (diagonal - outer).astype(dtype, copy=False)
+
+
+# --------------------------------------------------------------------------------- products
+
+
+def product(A, B):
+    """Multiply matrices: every product on the way from X to a model's output is taken here.
+
+    Parameters
+    ----------
+    A : (..., m, n) array
+    B : (..., n, p) array
+
+    Returns
+    -------
+    (..., m, p) array
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit, in the words of the function that `set_product` chose.
+
+    Examples
+    --------
+    >>> print(product(np.array([[1, 2]]), np.array([[3], [4]])))
+    [[11]]
+    """
+    return _take_product(A, B)
+
+
+_take_product = np.matmul
+
+
+def set_product(function):
+    """Choose how `product` multiplies, for this process, from now on.
+
+    With BLAS, `numpy.matmul` is the fastest. In a browser numpy has none, and another way may
+    be: `numpy.einsum`, for one.
+
+    Parameters
+    ----------
+    function : callable
+        Takes (..., m, n) and (..., n, p), and returns (..., m, p).
+
+    Returns
+    -------
+    callable
+        The one that was used before.
+
+    Raises
+    ------
+    ValueError
+        If what came cannot be called.
+
+    Examples
+    --------
+    >>> before = set_product(lambda A, B: np.einsum("...ij,...jk->...ik", A, B))
+    >>> print(product(np.array([[1, 2]]), np.array([[3], [4]])))
+    [[11]]
+    >>> _ = set_product(before)
+    """
+    global _take_product
+    if not callable(function):
+        raise ValueError(f"a product is taken by a function; got {function!r}")
+    before, _take_product = _take_product, function
+    return before
 
 
 # ------------------------------------------------------------------------------------ masks
@@ -326,13 +395,13 @@ def scaled_dot_product_attention(Q, K, V, *, mask=None, causal=False, scale=None
     d_k = Q.shape[-1]
     with np.errstate(invalid="ignore", over="ignore"):  # hidden positions may hold anything
         # (..., L_q, d_k) @ (..., d_k, L_k) -> (..., L_q, L_k)
-        scores = Q @ np.swapaxes(K, -1, -2) * _scale(scale, d_k)
+        scores = product(Q, np.swapaxes(K, -1, -2)) * _scale(scale, d_k)
         if bias is not None:
             scores = scores + _bias(bias, scores.shape, scores.dtype)
         seen = _seen(mask, causal, scores.shape)
         if seen is None:
             weights = softmax(scores)
-            output = weights @ V  # (..., L_q, L_k) @ (..., L_k, d_v) -> (..., L_q, d_v)
+            output = product(weights, V)  # (..., L_q, L_k) @ (..., L_k, d_v) -> (..., L_q, d_v)
         else:
             weights = softmax(np.where(seen, scores, -np.inf))
             output = _average_of_seen(weights, V, seen)
@@ -490,7 +559,48 @@ def merge_heads(X):
     return np.swapaxes(X, -2, -3).reshape(*batch, L, h * d_v)  # (..., L, h, d_v) -> (..., L, h d_v)
 
 
-def multi_head_attention(X, parameters, h, *, context=None, mask=None, causal=False, bias=None):
+def projected_heads(X, parameters, h, *, context=None):
+    """Give each head its queries, keys and values.
+
+    Parameters
+    ----------
+    X, parameters, h, context
+        As in `multi_head_attention`.
+
+    Returns
+    -------
+    Q : (..., h, L_q, d_k) array
+    K : (..., h, L_k, d_k) array
+    V : (..., h, L_k, d_v) array
+
+    Raises
+    ------
+    ValueError
+        If the widths do not fit each other or the number of heads; the message shows them.
+
+    Examples
+    --------
+    >>> identity = np.eye(4)
+    >>> Q, K, V = projected_heads(identity, AttentionParameters(*[identity] * 4), 2)
+    >>> Q.shape
+    (2, 4, 2)
+    """
+    *projections, _, _, dtype = _projected(X, parameters, context)
+    return tuple(split_heads(part.astype(dtype, copy=False), h) for part in projections)
+
+
+def multi_head_attention(
+    X,
+    parameters,
+    h,
+    *,
+    context=None,
+    mask=None,
+    causal=False,
+    scale=None,
+    bias=None,
+    kept=None,
+):
     """Let h heads attend side by side, and mix what they return.
 
     ``concat(head_0 ... head_h-1) W^O`` with ``head_i = Attention(X W_i^Q, C W_i^K, C W_i^V)``
@@ -505,8 +615,11 @@ def multi_head_attention(X, parameters, h, *, context=None, mask=None, causal=Fa
         Number of heads.
     context : (..., L_k, d_context) array, optional
         What is asked, in cross-attention; by default X itself, which is self-attention.
-    mask, causal, bias
+    mask, causal, scale, bias
         As in `scaled_dot_product_attention`, for scores of shape (..., h, L_q, L_k).
+    kept : (h,) array of bool, optional
+        False for a head that is switched off: what it returns is replaced by 0 before W_O
+        mixes the heads. Its weights are returned as if it were there.
 
     Returns
     -------
@@ -516,7 +629,12 @@ def multi_head_attention(X, parameters, h, *, context=None, mask=None, causal=Fa
     Raises
     ------
     ValueError
-        If the widths do not fit each other or the number of heads; the message shows them.
+        If the widths do not fit each other or the number of heads, or kept does not hold one
+        truth value a head; the message shows them.
+
+    References
+    ----------
+    Michel et al. (2019), section 2.3, for heads that are switched off.
 
     Examples
     --------
@@ -527,17 +645,21 @@ def multi_head_attention(X, parameters, h, *, context=None, mask=None, causal=Fa
     """
     Q, K, V, W_O, b_O, dtype = _projected(X, parameters, context)
     Q, K, V = split_heads(Q, h), split_heads(K, h), split_heads(V, h)
-    heads, weights = scaled_dot_product_attention(Q, K, V, mask=mask, causal=causal, bias=bias)
+    heads, weights = scaled_dot_product_attention(
+        Q, K, V, mask=mask, causal=causal, scale=scale, bias=bias
+    )
+    if kept is not None:
+        heads = np.where(_kept(kept, h)[:, None, None], heads, heads.dtype.type(0))
     return _mixed(merge_heads(heads), W_O, b_O, dtype), weights.astype(dtype, copy=False)
 
 
 def multi_head_attention_by_loop(
-    X, parameters, h, *, context=None, mask=None, causal=False, bias=None
+    X, parameters, h, *, context=None, mask=None, causal=False, scale=None, bias=None
 ):
     """Compute `multi_head_attention` one head at a time, as its formula is written.
 
-    Parameters, results and errors are the same. A mask or a bias that differs from head to head
-    is taken apart: head i uses its own.
+    Parameters, results and errors are the same; all heads are kept. A mask or a bias that
+    differs from head to head is taken apart: head i uses its own.
 
     Raises
     ------
@@ -561,7 +683,7 @@ def multi_head_attention_by_loop(
             name: None if array is None else _of_head(f"a {name}", array, h, i)
             for name, array in (("mask", mask), ("bias", bias))
         }
-        output, A = scaled_dot_product_attention(*parts, causal=causal, **own)
+        output, A = scaled_dot_product_attention(*parts, causal=causal, scale=scale, **own)
         heads.append(output)
         weights.append(A)
     output = _mixed(np.concatenate(heads, axis=-1), W_O, b_O, dtype)
@@ -591,13 +713,14 @@ def _projected(X, parameters, context):
     for name, b, W in zip(names[6:], (b_Q, b_K, b_V, b_O), (W_Q, W_K, W_V, W_O), strict=True):
         _require_vector(name, b, W.shape[1])
     with np.errstate(invalid="ignore", over="ignore"):  # hidden positions may hold anything
-        return X @ W_Q + b_Q, context @ W_K + b_K, context @ W_V + b_V, W_O, b_O, dtype
+        Q, K, V = product(X, W_Q) + b_Q, product(context, W_K) + b_K, product(context, W_V) + b_V
+    return Q, K, V, W_O, b_O, dtype
 
 
 def _mixed(heads, W_O, b_O, dtype):
     """Mix heads that stand side by side: (..., L_q, h d_v) @ (h d_v, d) -> (..., L_q, d)."""
     with np.errstate(invalid="ignore", over="ignore"):
-        return (heads @ W_O + b_O).astype(dtype, copy=False)
+        return (product(heads, W_O) + b_O).astype(dtype, copy=False)
 
 
 def _array(name, value):
@@ -674,6 +797,15 @@ def _scale(scale, d_k):
     return number
 
 
+def _kept(kept, h):
+    kept = _array("kept", kept)
+    if kept.dtype != bool or kept.shape != (h,):
+        raise ValueError(
+            f"kept must hold True or False for each of {h} heads; got {kept.dtype} {kept.shape}"
+        )
+    return kept
+
+
 def _boolean(mask):
     mask = _array("a mask", mask)
     if mask.dtype != bool:
@@ -736,8 +868,8 @@ def _average_of_seen(weights, V, seen):
     """Average the values so that a hidden one cannot spoil the result: 0 * NaN would be NaN."""
     finite = np.isfinite(V)
     if finite.all():
-        return weights @ V
-    output = weights @ np.where(finite, V, 0)
+        return product(weights, V)
+    output = product(weights, np.where(finite, V, 0))
     seen = np.broadcast_to(seen, weights.shape).astype(weights.dtype)
 
     def sees(kind):

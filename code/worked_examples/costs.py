@@ -6,7 +6,7 @@ of parameters depends on L; every count of multiply-adds and of bytes does. The 
 the last word of its function's name.
 """
 
-import operator
+from worked_examples.attention import _length
 
 __all__ = [
     "LENGTHS",
@@ -29,6 +29,7 @@ __all__ = [
     "overtaking_lengths",
     "projection_multiply_adds",
     "recurrent_multiply_adds",
+    "ring_bytes",
     "score_bytes",
     "score_multiply_adds",
     "scores",
@@ -66,7 +67,7 @@ def head_width(D, h):
     >>> head_width(512, 8)
     64
     """
-    D, h = _size("D", D), _size("h", h)
+    D, h = _length("D", D), _length("h", h)
     if D % h:
         raise ValueError(f"D must be a multiple of h; got D = {D} and h = {h}")
     return D // h
@@ -80,7 +81,7 @@ def embedding_parameters(vocabulary, D):
     >>> embedding_parameters(50_000, 512)
     25600000
     """
-    return _size("vocabulary", vocabulary) * _size("D", D)
+    return _length("vocabulary", vocabulary) * _length("D", D)
 
 
 def attention_parameters(D, h):
@@ -105,7 +106,7 @@ def attention_parameters(D, h):
     >>> attention_parameters(512, 8), attention_parameters(512, 1)
     (1048576, 1048576)
     """
-    D, h, d_k = _size("D", D), _size("h", h), head_width(D, h)
+    D, h, d_k = _length("D", D), _length("h", h), head_width(D, h)
     return h * 3 * D * d_k + h * d_k * D
 
 
@@ -117,7 +118,7 @@ def feed_forward_parameters(D, H):
     >>> feed_forward_parameters(512, 2048)
     2097152
     """
-    D, H = _size("D", D), _size("H", H)
+    D, H = _length("D", D), _length("H", H)
     return D * H + H * D
 
 
@@ -129,7 +130,7 @@ def bias_parameters(D, H):
     >>> bias_parameters(512, 2048)
     4608
     """
-    D, H = _size("D", D), _size("H", H)
+    D, H = _length("D", D), _length("H", H)
     return 4 * D + H + D
 
 
@@ -141,7 +142,7 @@ def norm_parameters(D, norms=2):
     >>> norm_parameters(512)
     2048
     """
-    return _size("norms", norms) * 2 * _size("D", D)
+    return _length("norms", norms) * 2 * _length("D", D)
 
 
 def layer_parameters(D, h, H, *, biases_and_norms=True):
@@ -182,7 +183,7 @@ def stack_parameters(layers, D, h, H, *, biases_and_norms=True):
     18874368
     """
     one = layer_parameters(D, h, H, biases_and_norms=biases_and_norms)
-    return _size("layers", layers) * one
+    return _length("layers", layers) * one
 
 
 def layer_table(D=512, h=8, H=2048):
@@ -284,7 +285,7 @@ def projection_multiply_adds(L, D, L_k=None):
     1073741824
     """
     L, L_k = _lengths(L, L_k)
-    D = _size("D", D)
+    D = _length("D", D)
     return 2 * L * D * D + 2 * L_k * D * D
 
 
@@ -315,7 +316,7 @@ def score_multiply_adds(L, D, L_k=None):
     16
     """
     L, L_k = _lengths(L, L_k)
-    return L * L_k * _size("D", D)
+    return L * L_k * _length("D", D)
 
 
 def average_multiply_adds(L, D, L_k=None):
@@ -337,7 +338,7 @@ def feed_forward_multiply_adds(L, D, H):
     >>> feed_forward_multiply_adds(1024, 512, 2048)
     2147483648
     """
-    return _size("L", L) * feed_forward_parameters(D, H)
+    return _length("L", L) * feed_forward_parameters(D, H)
 
 
 def recurrent_multiply_adds(L, D):
@@ -351,7 +352,7 @@ def recurrent_multiply_adds(L, D):
     >>> recurrent_multiply_adds(1024, 512)
     536870912
     """
-    return _size("L", L) * 2 * _size("D", D) ** 2
+    return _length("L", L) * 2 * _length("D", D) ** 2
 
 
 def overtaking_lengths(D, H):
@@ -372,7 +373,7 @@ def overtaking_lengths(D, H):
     >>> overtaking_lengths(512, 2048)
     {'a recurrent layer': 512, 'the projections': 1024, 'the rest of the block': 3072}
     """
-    D, H = _size("D", D), _size("H", H)
+    D, H = _length("D", D), _length("H", H)
     projections = projection_multiply_adds(1, D)  # of one position
     others = {
         "a recurrent layer": recurrent_multiply_adds(1, D),
@@ -473,7 +474,7 @@ def decoding_multiply_adds(L, D, *, cache=True):
     >>> decoding_multiply_adds(1024, 512), decoding_multiply_adds(1024, 512, cache=False)
     (1611137024, 917333606400)
     """
-    L, D = _size("L", L), _size("D", D)
+    L, D = _length("L", L), _length("D", D)
     first, second = L * (L + 1) // 2, L * (L + 1) * (2 * L + 1) // 6  # sums of t and of t^2
     if cache:
         return 4 * L * D * D + 2 * first * D
@@ -492,7 +493,7 @@ def scores(L, h=1, layers=1, L_k=None):
     67108864
     """
     L, L_k = _lengths(L, L_k)
-    return _size("layers", layers) * _size("h", h) * L * L_k
+    return _length("layers", layers) * _length("h", h) * L * L_k
 
 
 def score_bytes(L, h=1, layers=1, number_bytes=4, L_k=None):
@@ -520,7 +521,7 @@ def score_bytes(L, h=1, layers=1, number_bytes=4, L_k=None):
     >>> score_bytes(8192) / 2**20
     256.0
     """
-    return scores(L, h, layers, L_k) * _size("number_bytes", number_bytes)
+    return scores(L, h, layers, L_k) * _length("number_bytes", number_bytes)
 
 
 def cache_bytes(L, D, layers=1, number_bytes=4):
@@ -545,8 +546,48 @@ def cache_bytes(L, D, layers=1, number_bytes=4):
     >>> cache_bytes(8192, 512, layers=6) / 2**20
     192.0
     """
-    numbers = 2 * _size("L", L) * _size("D", D) * _size("layers", layers)
-    return numbers * _size("number_bytes", number_bytes)
+    numbers = 2 * _length("L", L) * _length("D", D) * _length("layers", layers)
+    return numbers * _length("number_bytes", number_bytes)
+
+
+def ring_bytes(L, n, d, number_bytes=4, *, backward=False):
+    """Count the bytes that grow with L on each of n processes that hold a sequence together.
+
+    Each has L / n rows of Q, K, V and the output, two more numbers a row for the softmax, and
+    room for what arrives: one block of keys and values while another is worked on, two if there
+    are more than two processes, none if it is alone. On the way back come the gradients: those of
+    queries and output, and three sets of those of keys and values, as one grows, one is being
+    sent and one arrives.
+
+    Parameters
+    ----------
+    L, n : int
+        Length, and number of processes.
+    d : int
+        Width d_k = d_v, of all heads together.
+    number_bytes : int
+    backward : bool, default False
+
+    Returns
+    -------
+    int
+        For the process that has the most rows.
+
+    Raises
+    ------
+    ValueError
+        If a size is not a whole number of at least 1.
+
+    Examples
+    --------
+    >>> [ring_bytes(65_536, n, 64) // 2**20 for n in (1, 2, 4, 16)]
+    [64, 48, 32, 8]
+    """
+    rows = -(-_size("L", L) // _size("n", n))
+    widths = 4 + 2 * min(2, n - 1)
+    if backward:
+        widths += 2 + (2 if n == 1 else 6)
+    return rows * (widths * _size("d", d) + 2) * _size("number_bytes", number_bytes)
 
 
 def memory_table(lengths=(1024, 2048, 4096, 8192, 16_384), D=512, h=8, layers=6, number_bytes=4):
@@ -586,15 +627,5 @@ def memory_table(lengths=(1024, 2048, 4096, 8192, 16_384), D=512, h=8, layers=6,
 
 
 def _lengths(L, L_k):
-    L = _size("L", L)
-    return L, L if L_k is None else _size("L_k", L_k)
-
-
-def _size(name, value):
-    try:
-        size = operator.index(value)
-    except TypeError:
-        size = 0
-    if size < 1:
-        raise ValueError(f"{name} must be a whole number of at least 1; got {value!r}")
-    return size
+    L = _length("L", L)
+    return L, L if L_k is None else _length("L_k", L_k)

@@ -6,6 +6,7 @@ is native controls with the result for the defaults already rendered; the names 
 its HTML are what a script needs to call the same view there.
 """
 
+import re
 import sys
 from itertools import groupby
 
@@ -16,6 +17,13 @@ __all__ = ["NOTE", "Explorer"]
 # What a page says until its script has made the controls live.
 # Short: its place is kept for the line that follows it.
 NOTE = "The controls need JavaScript, or this chapter open in Jupyter or Colab."
+
+# The oldest ipywidgets that the explorers are tested with, which is Colab's.
+OLDEST_IPYWIDGETS = (7, 7)
+TOO_OLD = (
+    "The controls rest here: this machine has ipywidgets {}, which is too old for them, so run "
+    "pip install --upgrade ipywidgets, and restart the notebook."
+)
 
 # ipywidgets brings no stylesheet of the book's, so the tables and pictures carry this one.
 _NOTEBOOK_STYLE = """<style>
@@ -154,16 +162,28 @@ class Explorer:
         if "google.colab" not in sys.modules:
             bundle["text/html"] = self.page()
         try:
-            self._shown = self.widget()
+            fault = _too_old()
+            self._shown = None if fault else self.widget()
         except ImportError:  # no ipywidgets here: the page's form has to serve
             bundle["text/html"] = self.page()
         else:
+            if fault:
+                bundle["text/html"] = self.page().replace(NOTE, escape(fault))
+                return bundle
             bundle["application/vnd.jupyter.widget-view+json"] = {
                 "version_major": 2,
                 "version_minor": 0,
                 "model_id": self._shown.model_id,
             }
         return bundle
+
+
+def _too_old():
+    """Return a sentence that says what to do about an old ipywidgets, and "" for another."""
+    import ipywidgets
+
+    version = tuple(map(int, re.findall(r"\d+", ipywidgets.__version__)[:2]))
+    return "" if version >= OLDEST_IPYWIDGETS else TOO_OLD.format(ipywidgets.__version__)
 
 
 def _group_name(group):

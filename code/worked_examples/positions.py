@@ -18,9 +18,10 @@ takes *halves*, columns (i, i + D/2), as some libraries store them.
 """
 
 import math
-import operator
 
 import numpy as np
+
+from worked_examples.attention import _length
 
 __all__ = [
     "alibi_bias",
@@ -107,7 +108,7 @@ def sinusoidal_encoding(L, D, base=BASE):
     [[0.     1.     0.     1.    ]
      [0.8415 0.5403 0.01   1.    ]]
     """
-    phase = np.outer(np.arange(_whole("L", L)), angles(D, base))  # (L, D/2)
+    phase = np.outer(np.arange(_length("L", L)), angles(D, base))  # (L, D/2)
     return np.stack([np.sin(phase), np.cos(phase)], axis=-1).reshape(len(phase), -1)
 
 
@@ -255,8 +256,8 @@ def offsets(L_q, L_k=None):
     [[-2 -1  0  1]
      [-3 -2 -1  0]]
     """
-    L_q = _whole("L_q", L_q)
-    L_k = L_q if L_k is None else _whole("L_k", L_k)
+    L_q = _length("L_q", L_q)
+    L_k = L_q if L_k is None else _length("L_k", L_k)
     return np.arange(L_k) - (np.arange(L_q)[:, None] + L_k - L_q)
 
 
@@ -327,7 +328,7 @@ def alibi_slopes(h):
     >>> print(alibi_slopes(3))
     [0.0625     0.00390625 0.25      ]
     """
-    h = _whole("the number of heads", h)
+    h = _length("the number of heads", h)
     below = 2 ** int(math.log2(h))
     slopes = 2.0 ** (-8 * np.arange(1, below + 1) / below)
     between = 2.0 ** (-8 * np.arange(1, 2 * below + 1, 2) / (2 * below))
@@ -501,18 +502,8 @@ def slopes_table(heads=(4, 6, 8)):
 # --------------------------------------------------------------------------------- helpers
 
 
-def _whole(name, value):
-    try:
-        length = operator.index(value)
-    except TypeError:
-        length = 0
-    if length < 1:
-        raise ValueError(f"{name} must be a whole number of at least 1; got {value!r}")
-    return length
-
-
 def _even(D):
-    width = _whole("the width D", D)
+    width = _length("the width D", D)
     if width % 2:
         raise ValueError(f"the width D must be even, a sine and a cosine an angle; got {D!r}")
     return width

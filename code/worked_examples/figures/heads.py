@@ -5,7 +5,16 @@ import math
 import numpy as np
 from matplotlib.patches import Polygon, Rectangle
 
-from worked_examples.figures.style import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, new_figure
+from worked_examples.figures.style import (
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    RED,
+    draw_map,
+    new_figure,
+)
 
 __all__ = ["maps", "reach", "runs", "splits"]
 
@@ -121,18 +130,7 @@ def maps(weights, titles, columns=2):
     for axis in axes.flat[len(weights) :]:
         axis.set_axis_off()
     for axis, A, title in zip(axes.flat, weights, titles, strict=False):
-        L_q, L_k = A.shape
-        for (i, j), weight in np.ndenumerate(A):
-            if weight > 0.005:
-                axis.add_patch(Rectangle((j, i), 1, 1, facecolor=BLUE, alpha=min(weight, 1.0)))
-        axis.set(xlim=(0, L_k), ylim=(L_q, 0), aspect="equal")
-        for kind, count in (("x", L_k), ("y", L_q)):
-            ticks = range(0, count, math.ceil(count / 4))
-            getattr(axis, f"set_{kind}ticks")([k + 0.5 for k in ticks], map(str, ticks))
-        for spine in axis.spines.values():
-            spine.set_visible(True)
-            spine.set_color(GREY)
-        axis.set_title(title, fontsize=10)
+        draw_map(axis, A, title)
     axes[-1, 0].set_xlabel("key")
     axes[-1, 0].set_ylabel("query")
     return figure

@@ -3,10 +3,8 @@
 import math
 
 import numpy as np
-from matplotlib.collections import PolyCollection
-from matplotlib.colors import to_rgba
 
-from worked_examples.figures.style import BLUE, GREY, RED, new_figure
+from worked_examples.figures.style import BLUE, RED, draw_map, new_figure
 from worked_examples.series import lag_profile, matching_lags, uniform_map
 
 __all__ = ["maps", "profiles", "seasons", "seeds"]
@@ -56,21 +54,7 @@ def maps(panels):
     """
     figure, axes = _panels(len(panels), 2.4)
     for axis, (title, A) in zip(axes.flat, panels.items(), strict=False):
-        L = len(A)
-        shares = (A / max(A[L // 4 :].max(), 1e-9)).clip(0, 1)
-        cells = np.argwhere(shares > 0.02)
-        corners = np.array([(0, 0), (1, 0), (1, 1), (0, 1)])
-        squares = cells[:, None, ::-1] + corners  # (cells, 4, 2): x is the key, y the query
-        colors = [to_rgba(BLUE, float(shares[i, j])) for i, j in cells]
-        axis.add_collection(PolyCollection(squares, facecolors=colors, edgecolors="none"))
-        axis.set(xlim=(0, L), ylim=(L, 0), aspect="equal")
-        ticks = range(0, L, max(1, math.ceil(L / 3)))
-        for kind in "xy":
-            getattr(axis, f"set_{kind}ticks")([k + 0.5 for k in ticks], map(str, ticks))
-        for spine in axis.spines.values():
-            spine.set_visible(True)
-            spine.set_color(GREY)
-        axis.set_title(title, fontsize=10)
+        draw_map(axis, A, title, darkest=max(A[len(A) // 4 :].max(), 1e-9), ticks=3)
     axes[-1, 0].set_xlabel("key")
     axes[-1, 0].set_ylabel("query")
     return figure

@@ -1,9 +1,24 @@
 """One look for every figure of the book, and its palette."""
 
+import math
+
 import matplotlib
+import numpy as np
+from matplotlib.collections import PolyCollection
+from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
-__all__ = ["BLUE", "GREEN", "GREY", "ORANGE", "PURPLE", "RED", "new_figure", "use_book_style"]
+__all__ = [
+    "BLUE",
+    "GREEN",
+    "GREY",
+    "ORANGE",
+    "PURPLE",
+    "RED",
+    "draw_map",
+    "new_figure",
+    "use_book_style",
+]
 
 # Okabe and Ito's palette, told apart by every kind of colour vision. Orange is too light for
 # thin lines on white; use it for areas.
@@ -63,3 +78,36 @@ def new_figure(width=5.0, height=3.2, columns=1, rows=1, **options):
     with matplotlib.rc_context(_STYLE):
         figure = Figure(figsize=(width, height), layout="constrained")
         return figure, figure.subplots(rows, columns, **options)
+
+
+def draw_map(axis, A, title, *, darkest=1.0, ticks=4):
+    """Draw a matrix of weights as squares, a row a query and a column a key, darker for more.
+
+    Squares and no raster, so that the picture stays sharp at any size.
+
+    Parameters
+    ----------
+    axis : matplotlib.axes.Axes
+    A : (L_q, L_k) array
+        Weights, not negative.
+    title : str
+    darkest : float
+        The weight that is drawn in full colour, as are all above it.
+    ticks : int
+        At most so many a side.
+    """
+    L_q, L_k = A.shape
+    shares = (A / darkest).clip(0, 1)
+    cells = np.argwhere(shares > 0.01)
+    corners = np.array([(0, 0), (1, 0), (1, 1), (0, 1)])
+    squares = cells[:, None, ::-1] + corners  # (cells, 4, 2): x is the key, y the query
+    colors = [to_rgba(BLUE, float(shares[i, j])) for i, j in cells]
+    axis.add_collection(PolyCollection(squares, facecolors=colors, edgecolors="none"))
+    axis.set(xlim=(0, L_k), ylim=(L_q, 0), aspect="equal")
+    for kind, count in (("x", L_k), ("y", L_q)):
+        at = range(0, count, math.ceil(count / ticks))
+        getattr(axis, f"set_{kind}ticks")([k + 0.5 for k in at], map(str, at))
+    for spine in axis.spines.values():
+        spine.set_visible(True)
+        spine.set_color(GREY)
+    axis.set_title(title, fontsize=10)
