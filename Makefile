@@ -8,7 +8,7 @@ BIN := .venv/bin
 export WORKED_EXAMPLES_STRICT := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help book serve test lint bench links newest colab repository clean
+.PHONY: help book zip serve test lint bench links newest colab repository clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*  ## /\1\t/p' $(MAKEFILE_LIST) | while IFS='	' read -r name text; do \
@@ -24,6 +24,9 @@ book: .venv/book-ready  ## build the site in _build/html; the first time this ma
 
 serve: book  ## build, and serve the site on this machine (PORT=8000)
 	@$(BIN)/python tools/serve.py --port $(PORT)
+
+zip: book  ## pack the site into one archive, which works in a room without a network
+	@$(BIN)/python -m tools.offline
 
 test: .venv/test-ready book  ## build, and run every test: code, chapters, site
 	@$(BIN)/python tools/browser.py

@@ -47,7 +47,8 @@ def serve(app, exception):
     # GitHub Pages leaves out folders that begin with an underscore unless this file is there.
     (out / ".nojekyll").touch()
     if app.config.book_lite:
-        lite.assemble(root, lite.made(root), out.parent / "jupyter_execute" / "book", out / FOLDER)
+        results = Path(app.config.nb_execution_cache_path)
+        lite.assemble(root, lite.made(root), results, out / FOLDER)
 
 
 def setup(app):

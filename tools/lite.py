@@ -19,6 +19,7 @@ import subprocess
 import sys
 import time
 import zipfile
+from contextlib import suppress
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -217,7 +218,7 @@ def assemble(root, folder, results, target):
     folder : Path
         What `make` has made.
     results : Path
-        The folder with the chapters as they were executed.
+        jupyter-cache's folder with the chapters' results.
     target : Path
         Replaced as a whole.
     """
@@ -229,7 +230,7 @@ def assemble(root, folder, results, target):
     lock = add_package(root, folder, results, new / python)
     settle(root, new, python, lock)
     for path in (root / "book" / "_lite").glob("*.*"):
-        if path.suffix != ".json":
+        if path.suffix in (".html", ".css", ".js"):
             shutil.copyfile(path, new / path.name)
     add_contents(root, new)
     for page in [*new.glob("*.html"), *new.glob("*/index.html")]:
@@ -252,11 +253,11 @@ def _link(source, target):
 def add_package(root, folder, results, python):
     """Add our package and the list of all packages; return the list's name."""
     files = {}
-    for path in runtime.code_files(root):
-        files[path.relative_to(root / "code").as_posix()] = path.read_bytes()
-    for path in sorted((root / "book" / "_lite").rglob("*.py")):
-        files[path.relative_to(root / "book" / "_lite").as_posix()] = path.read_bytes()
-    files["torch/recorded.json.gz"] = gzip.compress(recorded(results), 9, mtime=0)
+    for folder_of, package in ((root / "code", "worked_examples"), (root / "book/_lite", "torch")):
+        for path in sorted((folder_of / package).rglob("*.*")):
+            if path.is_file() and "__pycache__" not in path.parts:
+                files[path.relative_to(folder_of).as_posix()] = path.read_bytes()
+    files["torch/recorded.json.gz"] = gzip.compress(recorded(root, results), 9, mtime=0)
     # A build tag from the content: browsers keep files by name.
     tag = f"0{_sum(json.dumps({n: _sum(d) for n, d in files.items()}).encode())[:12]}"
     info = "worked_examples-0.1.0.dist-info"
@@ -276,21 +277,27 @@ def add_package(root, folder, results, python):
     return name
 
 
-def recorded(results):
-    """Return, as JSON, what the published cells of every chapter that names torch gave.
+def recorded(root, results):
+    """Return, as JSON, what the published cells of every chapter gave.
 
     Parameters
     ----------
+    root : Path
     results : Path
-        The folder with the executed chapters.
+        jupyter-cache's folder, in which the build has put them.
     """
-    chapters = {}
-    for path in notebooks.notebooks(results.parent) if results.is_dir() else []:
-        cells = json.loads(path.read_text("utf-8"))["cells"]
-        code = [cell for cell in cells if cell["cell_type"] == "code"]
+    import nbformat
+    from jupyter_cache import get_cache
+
+    cache, chapters = get_cache(str(results)), {}
+    for path in notebooks.notebooks(root):
+        notebook = nbformat.read(path, 4)
+        with suppress(KeyError):  # not executed, as in a book whose build stopped
+            _, notebook = cache.merge_match_into_notebook(notebook)
         chapters[path.stem] = [
-            {"source": "".join(cell["source"]), "outputs": list(_shown(cell["outputs"]))}
-            for cell in code
+            {"source": cell["source"], "outputs": list(_shown(cell["outputs"]))}
+            for cell in notebook["cells"]
+            if cell["cell_type"] == "code"
         ]
     return json.dumps(chapters, sort_keys=True).encode()
 
@@ -330,6 +337,8 @@ def settle(root, new, python, lock):
                 "lockFileURL": f"{python}/{lock}",
                 "stdLibURL": f"{python}/python_stdlib.zip",
                 "packages": LOADED,
+                # The trained model is too large to serve: its chapter takes what the package has.
+                "env": {"WORKED_EXAMPLES_OFFLINE": "1"},
             },
         }
     }

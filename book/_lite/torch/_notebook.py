@@ -43,7 +43,7 @@ def watch(shell):
 
 
 def _is_consequence(error, missing):
-    """Whether an error, or what led to it, is torch's absence or that of what it would have made."""
+    """Whether an error, or what led to it, is that torch or what it makes is missing."""
     while error is not None:
         if isinstance(error, NeedsTorch):
             return True
