@@ -7,6 +7,7 @@ from sphinx_ext import (
     lite,
     maths,
     pages,
+    paper,
     pictures,
     policy,
     progress,
@@ -18,8 +19,8 @@ from sphinx_ext import (
 )
 
 CONCERNS = (
-    cache, citations, contents, lite, maths, pages, pictures, policy, progress, rebuild, repository,
-    runtime, styles, widgets,
+    cache, citations, contents, lite, maths, pages, paper, pictures, policy, progress, rebuild,
+    repository, runtime, styles, widgets,
 )  # fmt: skip
 
 
