@@ -10,7 +10,7 @@ FORMATTED := code tests tools sphinx_ext benchmarks
 export WORKED_EXAMPLES_STRICT := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help book serve pdf test lint bench links newest colab repository clean
+.PHONY: help book serve pdf zip test lint bench links newest colab repository clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*  ## /\1\t/p' $(MAKEFILE_LIST) | while IFS='	' read -r name text; do \
@@ -19,6 +19,7 @@ help:  ## this list
 book: .venv/book-ready  ## build the site in _build/html; the first time this makes .venv as well
 	@$(BIN)/python tools/runtime.py
 	@$(BIN)/python tools/model.py
+	@$(BIN)/python -m tools.lite
 	@echo "Building the book; chapters whose code has changed are executed."
 	@$(BIN)/jupyter-book build . --quiet -W --keep-going
 	@echo "The first page: $(CURDIR)/$(PAGE)"
@@ -31,6 +32,9 @@ pdf: .venv/test-ready book  ## print the whole book, and offer it on the site
 
 serve: book  ## build, and serve the site on this machine (PORT=8000)
 	@$(BIN)/python tools/serve.py --port $(PORT)
+
+zip: book  ## pack the site into one archive, which works in a room without a network
+	@$(BIN)/python -m tools.offline
 
 test: .venv/test-ready book  ## build, and run every test: code, chapters, site
 	@$(BIN)/python tools/browser.py

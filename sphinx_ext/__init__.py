@@ -5,6 +5,7 @@ from sphinx_ext import (
     citations,
     contents,
     explorers,
+    lite,
     maths,
     pages,
     paper,
@@ -19,8 +20,8 @@ from sphinx_ext import (
 )
 
 CONCERNS = (
-    cache, citations, contents, explorers, maths, pages, paper, pictures, policy, progress,
-    rebuild, repository, runtime, styles, widgets,
+    cache, citations, contents, explorers, lite, maths, pages, paper, pictures, policy,
+    progress, rebuild, repository, runtime, styles, widgets,
 )  # fmt: skip
 
 

@@ -35,13 +35,26 @@ _INLINE = re.compile(r"<script\b(?![^>]*\bsrc=)[^>]*>(.*?)</script>", re.S)
 _HANDLER = re.compile(r'<[^>]*\son[a-z]+="([^"]*)"')
 
 
-def policy(scripts=(), handlers=()):
+# What Jupyter's own pages need beyond that: it compiles schemas to functions, draws icons and
+# figures from data, and starts Python's worker.
+_JUPYTER = {
+    "script-src": "'self' 'unsafe-eval'",
+    "img-src": "'self' data: blob:",
+    "font-src": "'self' data:",
+    "connect-src": "'self' data: blob:",
+    "worker-src": "'self' blob:",
+    "manifest-src": "'self'",
+    "media-src": "'self' data: blob:",
+}
+
+
+def policy(scripts=(), handlers=(), more=()):
     """Return the policy that allows these inline scripts and event handlers, given as text.
 
     >>> policy().split("; ")[:2]
     ["default-src 'none'", "script-src 'self' 'wasm-unsafe-eval'"]
     """
-    directives = dict(_DIRECTIVES)
+    directives = _DIRECTIVES | dict(more)
     allowed = sorted({_sum(text) for text in (*scripts, *handlers)})
     if handlers:
         allowed.insert(0, "'unsafe-hashes'")
@@ -62,10 +75,17 @@ HEADER += "; frame-ancestors 'none'"
 
 def guard(page):
     """Return a finished page with its policy, before anything that it loads."""
-    scripts = _INLINE.findall(page)
     handlers = [html.unescape(text) for text in _HANDLER.findall(page)]
-    handlers += _THEME_HANDLERS
-    content = html.escape(policy(scripts, handlers), quote=True).replace("&#x27;", "'")
+    return _guard(page, policy(_INLINE.findall(page), handlers + list(_THEME_HANDLERS)))
+
+
+def guard_jupyter(page):
+    """Return a page of JupyterLite with its policy."""
+    return _guard(page, policy(_INLINE.findall(page), more=_JUPYTER))
+
+
+def _guard(page, text):
+    content = html.escape(text, quote=True).replace("&#x27;", "'")
     tag = f'<meta http-equiv="Content-Security-Policy" content="{content}">'
     return re.sub(r"<head>", lambda found: f"{found.group()}\n    {tag}", page, count=1)
 

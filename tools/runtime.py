@@ -3,9 +3,11 @@
     python tools/runtime.py         what `make book` does: get, check, lay out in _build/runtime
     python tools/runtime.py get     get and check only
 
-Python in the browser is Pyodide with its numpy. Each file is looked for in a folder of this user
-first, then fetched; whatever the place, it is used only if its sum is the one in
-runtime.json. With nothing to be had the book builds all the same, and its controls stay at rest.
+Python in the browser is Pyodide with its numpy; JupyterLite takes more of its packages. Each file
+is looked for in a folder of this user first, then fetched; whatever the place, it is used only if
+its sum is the one in runtime.json or, for a package, in pyodide-lock.json, which is Pyodide's own
+list cut to those. With nothing to be had the book builds all the same, its controls stay at rest,
+and there is no JupyterLite.
 Needs the standard library; Node.js makes the snapshot, without which pages start more slowly.
 """
 
@@ -31,6 +33,8 @@ ROOT = Path(__file__).resolve().parents[1]
 PINNED = json.loads(Path(__file__).with_name("runtime.json").read_text("utf-8"))
 VERSION, SUMS = PINNED["pyodide"], PINNED["files"]
 NUMPY = next(name for name in SUMS if name.startswith("numpy-"))
+LOCK = json.loads(Path(__file__).with_name("pyodide-lock.json").read_text("utf-8"))
+PACKAGES = {entry["file_name"]: entry["sha256"] for entry in LOCK["packages"].values()}
 
 # Pyodide's own releases.
 RELEASES = f"https://cdn.jsdelivr.net/pyodide/v{VERSION}/full/"
@@ -46,9 +50,9 @@ class Unavailable(Exception):
     """A file of the runtime is nowhere to be had."""
 
 
-def is_right(name, data):
+def is_right(name, data, sums=None):
     """Whether these bytes are the pinned file of this name."""
-    return hashlib.sha256(data).hexdigest() == SUMS[name]
+    return hashlib.sha256(data).hexdigest() == (sums or SUMS)[name]
 
 
 # --- get and check ------------------------------------------------------------------------------
@@ -66,37 +70,47 @@ def cache_folder():
     return Path(home) / "worked-examples" / f"pyodide-{VERSION}"
 
 
-def obtain(folder):
+def obtain(folder, sums=None):
     """Fill a folder with the runtime's files, whatever is missing in it or is not as pinned.
+
+    Parameters
+    ----------
+    folder : Path
+    sums : dict, optional
+        The SHA-256 of each file by its name; by default of what the explorers need.
 
     Raises
     ------
     Unavailable
         Naming the files, and what each source said.
     """
-    missing, said = _missing(folder), []
+    sums = sums or SUMS
+    absent, said = missing(folder, sums), []
     for source in (from_releases, from_carrier):
-        if not missing:
+        if not absent:
             return
         try:
-            for name, data in source(missing):
-                if not is_right(name, data):
-                    raise Unavailable(f"{name} came with another sum than runtime.json has")
+            for name, data in source(absent):
+                if not is_right(name, data, sums):
+                    raise Unavailable(f"{name} came with another sum than the one that is pinned")
                 _write(folder / name, data)
                 say(f"  {name}  {len(data) / 1e6:.1f} MB, sum checked", flush=True)
         except Unavailable as fault:
             said.append(str(fault))
-        missing = _missing(folder)
-    if missing:
-        raise Unavailable(f"{', '.join(missing)} could not be had: {'; '.join(said)}")
+        absent = missing(folder, sums)
+    if absent:
+        raise Unavailable(f"{', '.join(absent)} could not be had: {'; '.join(said)}")
 
 
-def _missing(folder):
+def missing(folder, sums=None):
+    """Name the pinned files that a folder lacks, or has with another sum."""
+    sums = sums or SUMS
+
     def lacks(name):
         path = folder / name
-        return not path.is_file() or not is_right(name, path.read_bytes())
+        return not path.is_file() or not is_right(name, path.read_bytes(), sums)
 
-    return [name for name in SUMS if lacks(name)]
+    return [name for name in sums if lacks(name)]
 
 
 def _write(path, data):
@@ -109,7 +123,7 @@ def _write(path, data):
 
 def from_releases(names):
     """Fetch files from Pyodide's own content network."""
-    say(f"Fetching Python for the browser, Pyodide {VERSION} (17 MB).", flush=True)
+    say(f"Fetching {len(names)} files of Python for the browser, Pyodide {VERSION}.", flush=True)
     for name in names:
         try:
             with urllib.request.urlopen(RELEASES + name, timeout=SECONDS_TO_ANSWER) as answer:
@@ -314,11 +328,13 @@ def main(arguments=None):
     options = parser.parse_args(arguments)
     core = cache_folder()
     try:
-        obtain(core)
+        obtain(core, SUMS | PACKAGES)
     except Unavailable as fault:
-        say(f"The pages' controls will stay at rest: {fault}.", flush=True)
-        shutil.rmtree(ROOT / "_build" / "runtime", ignore_errors=True)
-        return 0
+        if missing(core):
+            say(f"The pages' controls will stay at rest: {fault}.", flush=True)
+            shutil.rmtree(ROOT / "_build" / "runtime", ignore_errors=True)
+            return 0
+        say(f"There will be no JupyterLite: {fault}.", flush=True)
     if options.action != "get":
         lay_out(ROOT, core)
     return 0
