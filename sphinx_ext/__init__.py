@@ -4,6 +4,7 @@ from sphinx_ext import (
     cache,
     citations,
     contents,
+    embed,
     maths,
     pages,
     paper,
@@ -18,7 +19,7 @@ from sphinx_ext import (
 )
 
 CONCERNS = (
-    cache, citations, contents, maths, pages, paper, pictures, policy, progress, rebuild,
+    cache, citations, contents, embed, maths, pages, paper, pictures, policy, progress, rebuild,
     repository, runtime, styles, widgets,
 )  # fmt: skip
 
