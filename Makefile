@@ -20,6 +20,7 @@ book: .venv/book-ready  ## build the site in _build/html; the first time this ma
 	@echo "Building the book; chapters whose code has changed are executed."
 	@$(BIN)/jupyter-book build . --quiet -W --keep-going
 	@echo "The first page: $(CURDIR)/$(PAGE)"
+	@echo "Its controls compute when a web server sends it: make serve"
 
 pdf: .venv/test-ready book  ## print the whole book, and offer it on the site
 	@$(BIN)/python tools/browser.py
