@@ -216,7 +216,7 @@ def test_binder_installs_what_the_chapters_import_in_the_books_ranges():
     names = {"matplotlib-base": "matplotlib", "pytorch-cpu": "torch"}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    ranges = {*project["dependencies"], *extras["book"], *extras["torch"]}
+    ranges = {*project["dependencies"], *extras["book"], *extras["fast"], *extras["torch"]}
     assert {names.get(name, name) + version for name, version in wanted.items()} <= ranges
     assert set(imported()) <= {names.get(name, name) for name in wanted}
 

@@ -19,9 +19,9 @@ REFUSED = re.compile(r"^(401|403|418|429|999)\b")
 def sort_out(lines):
     """Return the dead links and those that refuse programs, each as [(address, page, why)].
 
-    >>> dead = '{"status": "broken", "uri": "u", "filename": "p", "lineno": 3, "info": "404 Client"}'
+    >>> dead = '{"status": "broken", "uri": "u", "filename": "p", "lineno": 3, "info": "404"}'
     >>> sort_out([dead, dead.replace("404", "403"), dead.replace("broken", "working")])
-    ([('u', 'p:3', '404 Client')], [('u', 'p:3', '403 Client')])
+    ([('u', 'p:3', '404')], [('u', 'p:3', '403')])
     """
     dead, refused = [], []
     for link in map(json.loads, filter(str.strip, lines)):
