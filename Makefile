@@ -49,7 +49,9 @@ bench: .venv/test-ready book  ## measure the explorers, the command line and the
 	@$(BIN)/python -m benchmarks.live
 
 links: book  ## follow every link to other sites
-	@$(BIN)/jupyter-book build . --builder linkcheck --keep-going
+	@rm -rf _build/linkcheck
+	@$(BIN)/jupyter-book build . --builder linkcheck --keep-going || true
+	@$(BIN)/python tools/links.py
 
 newest: .venv/made  ## build and test with the newest version of everything; FIRST=... is installed first
 	@$(BIN)/python tools/environments.py newest $(if $(FIRST),--first $(FIRST))

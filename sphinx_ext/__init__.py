@@ -4,6 +4,7 @@ from sphinx_ext import (
     cache,
     citations,
     contents,
+    embed,
     explorers,
     lite,
     maths,
@@ -20,7 +21,7 @@ from sphinx_ext import (
 )
 
 CONCERNS = (
-    cache, citations, contents, explorers, lite, maths, pages, paper, pictures, policy,
+    cache, citations, contents, embed, explorers, lite, maths, pages, paper, pictures, policy,
     progress, rebuild, repository, runtime, styles, widgets,
 )  # fmt: skip
 

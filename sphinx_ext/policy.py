@@ -2,7 +2,7 @@
 
 A static host often cannot be told to send headers, so the policy stands in a meta element, with the
 sum of each inline script of that page. A host that can send headers may send `HEADER` as well, for
-every file: then the worker is bound by it too.
+every file, and `EMBED_HEADER` for those in embed/: then the worker is bound by it too.
 """
 
 import base64
@@ -21,6 +21,7 @@ _DIRECTIVES = {
     "font-src": "'self'",
     "connect-src": "'self'",
     "worker-src": "'self'",
+    "frame-src": "'self'",
     "base-uri": "'none'",
     "form-action": "'self'",
 }
@@ -70,6 +71,8 @@ def _sum(text):
 # For a host that sends headers. It cannot name each page's inline scripts, and leaves those to the
 # pages' own policies: where there are two, a page has to meet both.
 HEADER = policy().replace("'wasm-unsafe-eval'", "'wasm-unsafe-eval' 'unsafe-inline'")
+# The pages in embed/ are there to be framed; no other is.
+EMBED_HEADER = HEADER
 HEADER += "; frame-ancestors 'none'"
 
 

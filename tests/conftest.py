@@ -18,9 +18,10 @@ from tools.serve import served  # noqa: E402
 
 
 def built_pages():
-    """Name every page of the built site, by glob, less those of JupyterLite."""
+    """Name every page of the built site, less JupyterLite's and those for other people's pages."""
+    apart = ("_static", "embed", "lite")
     pages = (path.relative_to(SITE) for path in SITE.rglob("*.html"))
-    return sorted(page.as_posix() for page in pages if page.parts[0] not in ("_static", "lite"))
+    return sorted(page.as_posix() for page in pages if page.parts[0] not in apart)
 
 
 @pytest.fixture(scope="session")

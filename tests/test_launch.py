@@ -9,11 +9,13 @@ from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from bs4 import BeautifulSoup
 from conftest import ROOT, SITE, built_pages
 from sphinx_ext.repository import feedback_link, launchers, plain
 from tools import address as published
 from tools.address import Address
+from tools.serve import served
 
 SETTING = '[tool.book]\nrepository = "{}"\nbranch = "{}"\n'
 NOTEBOOKS = sorted(path.stem for path in (ROOT / "book").glob("[0-9][0-9]_*.ipynb"))
@@ -256,6 +258,21 @@ def fork(tmp_path_factory):
     return root / "_build" / "html"
 
 
+def test_the_sites_own_address_follows_the_repository():
+    here = Address("https://github.com/Someone/Book")
+    assert published.site(here, {}) == "https://someone.github.io/Book/"
+    assert published.site(here, {"BOOK_SITE": "https://book.example.org"}) == (
+        "https://book.example.org/"
+    )
+    assert published.site(Address(), {}) == ""
+
+
+def test_a_forks_page_for_teachers_has_the_forks_address_in_its_code(fork):
+    text = soup_of(fork, "book/embedding.html").get_text()
+    assert 'src="https://someone.github.io/fork/embed/select.html"' in text
+    assert "example.org" not in text
+
+
 def soup_of(site, page):
     return BeautifulSoup((site / page).read_text(), "html.parser")
 
@@ -306,3 +323,22 @@ def test_a_chapter_downloaded_from_a_forks_site_knows_where_its_code_is(fork, no
     assert [cell["source"] for cell in content["cells"] if "".join(cell["source"]) != texts[0]] == [
         cell["source"] for cell in committed["cells"] if cell["id"] != "find-the-book"
     ]
+
+
+def test_the_menus_of_a_forks_chapter_open_and_are_accessible(browser, fork):
+    with served(fork) as address:
+        page = browser.new_page(color_scheme="dark")
+        messages = []
+        page.on("console", lambda message: messages.append((message.type, message.text)))
+        page.on("response", lambda answer: messages.append(("error", answer.url))
+                if answer.status >= 400 else None)  # fmt: skip
+        page.goto(f"{address}/book/{NOTEBOOKS[0]}.html")
+        for menu, entry in (("launch", "Colab"), ("download", ".ipynb")):
+            group = page.locator(f".article-header-buttons .dropdown-{menu}-buttons")
+            group.get_by_role("button").first.click()
+            group.get_by_role("link", name=entry).wait_for(state="visible")
+            found = Axe().run(page, ".article-header-buttons").response["violations"]
+            assert [rule["id"] for rule in found] == []
+            page.keyboard.press("Escape")
+        page.close()
+    assert [message for message in messages if message[0] in ("error", "warning")] == []

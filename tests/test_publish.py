@@ -14,6 +14,7 @@ from conftest import ROOT
 sys.path.insert(0, str(ROOT / "tools"))
 
 import environments
+import links
 
 FOLDER = ROOT / ".github"
 FILES = sorted([*FOLDER.glob("workflows/*.yml"), *FOLDER.glob("actions/*/action.yml")])
@@ -175,6 +176,33 @@ def test_the_tests_that_newest_leaves_out_exist():
     assert [n for n in environments.NOT_NEWEST if not (ROOT / f"tests/{n}.py").is_file()] == []
 
 
+# --- links to other sites ----------------------------------------------------------------------
+
+
+def link(uri, status, info):
+    entry = {"uri": uri, "status": status, "info": info, "filename": "index.md", "lineno": 3}
+    return json.dumps(entry | {"code": 0}) + "\n"
+
+
+def test_a_dead_link_fails_and_one_that_answers_no_program_does_not(tmp_path, capsys):
+    file = tmp_path / "output.json"
+    alive = link("https://a.org", "working", "")
+    file.write_text(alive + link("https://b.org", "broken", "403 Client Error: Forbidden"))
+    assert links.main(file) == 0
+    assert "answers no program: https://b.org (index.md:3)" in capsys.readouterr().out
+    file.write_text(alive + link("https://c.org", "broken", "404 Client Error: Not Found"))
+    assert links.main(file) == 1
+    assert "DEAD: https://c.org (index.md:3): 404" in capsys.readouterr().out
+    file.write_text(link("https://d.org", "timeout", "timed out"))
+    assert links.main(file) == 1
+
+
+def test_a_check_that_did_not_run_is_no_success(tmp_path):
+    (tmp_path / "output.json").write_text("")
+    with pytest.raises(SystemExit, match="the check did not run"):
+        links.main(tmp_path / "output.json")
+
+
 # --- Binder ------------------------------------------------------------------------------------
 
 
@@ -188,7 +216,7 @@ def test_binder_installs_what_the_chapters_import_in_the_books_ranges():
     names = {"matplotlib-base": "matplotlib", "pytorch-cpu": "torch"}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    ranges = {*project["dependencies"], *extras["book"], *extras["torch"]}
+    ranges = {*project["dependencies"], *extras["book"], *extras["fast"], *extras["torch"]}
     assert {names.get(name, name) + version for name, version in wanted.items()} <= ranges
     assert set(imported()) <= {names.get(name, name) for name in wanted}
 

@@ -90,7 +90,7 @@ def newest(scratch, first):
     """Build the book and run its tests with the newest of everything; return the exit status."""
     book = scratch / "book"
     copy_book(book)
-    python = make(scratch / "environment", [f"{book}[book,torch,test]"], first)
+    python = make(scratch / "environment", [f"{book}[book,fast,torch,test]"], first)
     pinned = pins((ROOT / "requirements.txt").read_text("utf-8"))
     for name, version in installed(python).items():
         if pinned.get(name, version) != version:

@@ -27,8 +27,9 @@ SOURCES = (
     "index.md", "_toc.yml", "_config.yml", "pyproject.toml", "requirements.txt", "book/**/*.*",
     "code/**/*.py", "sphinx_ext/*.py", "tools/pdf.*", "tools/address.py",
 )  # fmt: skip
-# On the site alone: a list that the chapters hold already, and the reference of the code.
-NOT_PRINTED = {"book/exercises.html", "book/api.html"}
+# On the site alone: a list that the chapters hold already, the reference of the code, and what is
+# of use on other pages.
+NOT_PRINTED = {"book/exercises.html", "book/api.html", "book/embedding.html"}
 UNKNOWN = "000"
 
 
