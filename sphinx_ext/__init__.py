@@ -5,6 +5,7 @@ from sphinx_ext import (
     citations,
     contents,
     maths,
+    model,
     pages,
     pictures,
     policy,
@@ -17,8 +18,8 @@ from sphinx_ext import (
 )
 
 CONCERNS = (
-    cache, citations, contents, maths, pages, pictures, policy, progress, rebuild, repository,
-    runtime, styles, widgets,
+    cache, citations, contents, maths, model, pages, pictures, policy, progress, rebuild,
+    repository, runtime, styles, widgets,
 )  # fmt: skip
 
 

@@ -67,7 +67,7 @@ export class Explorer {
 }
 
 /** @param {HTMLInputElement} control */
-function showReading(control) {
+export function showReading(control) {
   const reading = readingOf(control);
   if (reading === null) return;
   control.setAttribute("aria-valuetext", reading);

@@ -7,12 +7,14 @@ import numpy as np
 
 from worked_examples.attention import entropy
 from worked_examples.sentences import SHOWN, TRAITS, shown_maps, traits
-from worked_examples.views.markup import BLUE, escape, number, paragraph, svg, table
+from worked_examples.views.markup import BLUE, escape, number, paragraph, shades, svg, table
 
-__all__ = ["NAMES", "head", "head_of"]
+__all__ = ["NAMES", "head", "head_of", "rows_of"]
 
 NAMES = {text: number for number, text in enumerate(SHOWN)}
 _CELL, _LEFT, _TOP, _RIGHT = 19, 66, 62, 56
+_NAMED = 40  # tokens: the names of more would be too small to read
+_SMALL_CELL, _TICKS = 5, 16
 
 
 def head(*, sentence, layer, head, divide):
@@ -69,18 +71,41 @@ def head_of(tokens, maps, measured, layer, head):
     ]
     title = f"Weights of layer {layer}, head {head}: {L} queries on {L} keys"
     columns = ("mean over rows", "this head", "even weights", "median head")
-    return (
-        _map(A, tokens, title)
-        + table(columns, rows)
-        + paragraph(
-            f"A row is a query, a column a key. At its right, a row's entropy in bits, of "
-            f"{math.log2(L):.2f} possible."
-        )
-    )
+    return _map(A, tokens, title) + table(columns, rows) + paragraph(_legend(L))
+
+
+def _legend(L):
+    possible = f"{math.log2(L):.2f} possible."
+    if L > _NAMED:
+        return f"A row is a query, a column a key, by position. Entropies in bits, of {possible}"
+    return f"A row is a query, a column a key. At its right, a row's entropy in bits, of {possible}"
+
+
+def rows_of(tokens, A):
+    """List one map row by row: how spread each query's weights are, and what it looks at most.
+
+    Parameters
+    ----------
+    tokens : (L,) sequence of str
+    A : (L, L) array
+
+    Returns
+    -------
+    str
+        HTML.
+    """
+    most = A.argmax(axis=-1)
+    rows = [
+        (f"{i} {token}", f"{bits:.2f}", f"{j} {tokens[j]}", f"{A[i, j]:.2f}")
+        for i, (token, bits, j) in enumerate(zip(tokens, entropy(A), most, strict=True))
+    ]
+    return table(("query", "entropy, bits", "looks most at", "weight"), rows)
 
 
 def _map(A, tokens, title):
     """Draw the weights as shaded cells between the tokens, with each row's entropy at its end."""
+    if len(tokens) > _NAMED:
+        return _large_map(A, title)
     span = _CELL * len(tokens)
     marks = [
         f'<rect x="{_LEFT}" y="{_TOP}" width="{span}" height="{span}" fill="none" '
@@ -103,3 +128,22 @@ def _map(A, tokens, title):
             f'font-size="12">{name}</text>'
         )
     return svg(_LEFT + span + _RIGHT, _TOP + span + 2, "".join(marks), title)
+
+
+def _large_map(A, title):
+    """Draw the weights as an image, with numbers of positions in place of tokens."""
+    L = len(A)
+    left, top, span = 30, 20, _SMALL_CELL * L
+    marks = [
+        f'<rect x="{left}" y="{top}" width="{span}" height="{span}" fill="none" '
+        'stroke="currentColor" stroke-opacity="0.35"/>'
+        f'<image href="{shades(A)}" x="{left}" y="{top}" width="{span}" height="{span}" '
+        'preserveAspectRatio="none" image-rendering="pixelated"/>'
+    ]
+    for i in range(0, L, _TICKS):
+        middle = _SMALL_CELL * (i + 0.5)
+        marks.append(
+            f'<text x="{left - 5}" y="{top + middle + 4:.1f}" text-anchor="end">{i}</text>'
+            f'<text x="{left + middle:.1f}" y="{top - 5}" text-anchor="middle">{i}</text>'
+        )
+    return svg(left + span + 2, top + span + 8, "".join(marks), title)
