@@ -7,6 +7,7 @@ from sphinx_ext import (
     maths,
     model,
     pages,
+    paper,
     pictures,
     policy,
     progress,
@@ -18,7 +19,7 @@ from sphinx_ext import (
 )
 
 CONCERNS = (
-    cache, citations, contents, maths, model, pages, pictures, policy, progress, rebuild,
+    cache, citations, contents, maths, model, pages, paper, pictures, policy, progress, rebuild,
     repository, runtime, styles, widgets,
 )  # fmt: skip
 

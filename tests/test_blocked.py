@@ -40,9 +40,10 @@ def draw(rng, dtype, *shape):
     dtype=st.sampled_from([np.float64, np.float32]),
     masks=st.sampled_from(["none", "full", "keys", "queries", "heads", "nothing"]),
     causal=st.booleans(),
+    biases=st.sampled_from(["none", "full", "keys", "queries", "number"]),
     size=st.sampled_from([1.0, 1.0, 5.0]),
 )
-def test_it_equals_the_plain_kernel(seed, sizes, blocks, batch, dtype, masks, causal, size):
+def test_it_equals_the_plain_kernel(seed, sizes, blocks, batch, dtype, masks, causal, biases, size):
     rng = np.random.default_rng(seed)
     L_q, L_k, d_k, d_v = sizes
     Q, K, V = (draw(rng, dtype, *batch, *shape) for shape in ((L_q, d_k), (L_k, d_k), (L_k, d_v)))
@@ -54,7 +55,14 @@ def test_it_equals_the_plain_kernel(seed, sizes, blocks, batch, dtype, masks, ca
         "heads": rng.random((*batch, L_q, L_k)) < 0.3,
         "nothing": np.zeros((1, 1), dtype=bool),
     }[masks]
-    options = {"mask": mask, "causal": causal, "scale": size / d_k**0.5}
+    bias = {
+        "none": None,
+        "full": rng.normal(size=(*batch, L_q, L_k)),
+        "keys": rng.normal(size=L_k),
+        "queries": rng.normal(size=(L_q, 1)),
+        "number": 1,
+    }[biases]
+    options = {"mask": mask, "causal": causal, "scale": size / d_k**0.5, "bias": bias}
     plain, _ = scaled_dot_product_attention(Q, K, V, **options)
     ours = blocked_attention(Q, K, V, rows=blocks[0], columns=blocks[1], **options)
     assert ours.dtype == plain.dtype == dtype
@@ -145,6 +153,8 @@ def test_integers_become_float64_and_inputs_stay():
         (((2, 2), (3, 2), (3, 2)), {"mask": np.ones((2, 4), bool)}, r"\(2, 3\); got \(2, 4\)"),
         (((2, 2), (3, 2), (3, 2)), {"mask": np.ones((2, 3))}, "boolean"),
         (((2, 2), (3, 2), (3, 2)), {"scale": np.nan}, "got nan"),
+        (((2, 2), (3, 2), (3, 2)), {"bias": np.ones((2, 2))}, r"\(2, 3\); got \(2, 2\)"),
+        (((2, 2), (3, 2), (3, 2)), {"bias": -np.inf}, "must be finite"),
     ],
 )
 def test_what_cannot_be_is_named(shapes, options, shown):

@@ -10,10 +10,10 @@ import worked_examples
 
 ROOT = Path(worked_examples.__file__).parent
 GROUND = {"attention", "claims", "training"}
-SHARED = {"block", "costs", "positions", "wordpiece"}
+SHARED = {"block", "costs", "fused", "positions", "wordpiece"}
 FIRST = {
     "lookup", "recurrence", "scaling", "masking", "heads", "series",
-    "blocked", "cache", "linear", "window", "weights", "minilm",
+    "blocked", "cache", "fast", "linear", "window", "weights", "minilm",
     "eight_bits",
 }  # fmt: skip
 TRAINED = {

@@ -19,7 +19,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "code"))
 
-from worked_examples import eight_bits, minilm, sentences, weights, wordpiece
+from worked_examples import eight_bits, minilm, sentences, weights, wordpiece  # noqa: E402
 
 NAME = "all-MiniLM-L6-v2-8-bits.safetensors"
 # What the file and the figures are made from, beside the model itself.

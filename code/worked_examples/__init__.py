@@ -7,11 +7,12 @@ ground
     attention, its gradients and its heads, in numpy alone; `claims`, which ties prose to cells.
 shared
     What several topics use: `block`, the rest of a layer; `positions`: what tells it the order;
-    `costs`, which counts; `wordpiece`, which cuts text into tokens.
+    `costs`, which counts; `wordpiece`, which cuts text into tokens; `fused`, a softmax that
+    numba compiles.
 first
     One module a topic with the worked numbers of its chapter: `recurrence`, `lookup`, `scaling`,
-    `masking`, `heads`, `series`; `blocked`, `window`, `linear` and `cache` are ways to a long
-    sequence; `weights` gets a trained model's files, and `minilm` runs it.
+    `masking`, `heads`, `series`; `blocked`, `fast`, `window`, `linear` and `cache` are
+    ways to a long sequence; `weights` gets a trained model's files, and `minilm` runs it.
 trained
     Experiments, with torch where something is trained, differentiated or measured: `reader`,
     `retrieval`, `leak`, `small_model`, `depth`, `extrapolation`, `measuring`, `forecaster`; `ring`,

@@ -12,11 +12,13 @@ import numpy as np
 
 from worked_examples.attention import (
     _as_floats,
+    _bias,
     _boolean,
     _length,
     _require_matching,
     _scale,
     _seen,
+    _whether,
 )
 
 __all__ = [
@@ -78,7 +80,7 @@ def nothing(shape, d_v, dtype=float):
     )
 
 
-def partial_attention(Q, K, V, *, seen=None, scale=None):
+def partial_attention(Q, K, V, *, seen=None, scale=None, bias=None):
     """Boil one block of keys and values down to a partial result.
 
     Parameters
@@ -90,6 +92,8 @@ def partial_attention(Q, K, V, *, seen=None, scale=None):
         True where a query may look.
     scale : float, optional
         What the scores are multiplied by; by default 1 / sqrt(d_k).
+    bias : array of float, optional
+        Added to the scores after the scaling; broadcastable to (..., L_q, n).
 
     Returns
     -------
@@ -98,7 +102,8 @@ def partial_attention(Q, K, V, *, seen=None, scale=None):
     Raises
     ------
     ValueError
-        If shapes do not fit or a length is 0; the message shows them.
+        If shapes do not fit or a length is 0, or the bias holds an infinity; the message shows
+        what came.
 
     Examples
     --------
@@ -111,6 +116,8 @@ def partial_attention(Q, K, V, *, seen=None, scale=None):
     lowest = np.finfo(Q.dtype).min
     with np.errstate(invalid="ignore", over="ignore", under="ignore"):
         scores = Q @ np.swapaxes(K, -1, -2) * _scale(scale, Q.shape[-1])  # (..., L_q, n)
+        if bias is not None:
+            scores += _bias(bias, scores.shape, scores.dtype)
         if seen is not None:
             np.copyto(scores, -np.inf, where=~_boolean(seen))
         largest = np.maximum(scores.max(axis=-1, keepdims=True), lowest)
@@ -173,12 +180,15 @@ def finish(partial):
     return partial.summed / np.where(partial.total == 0, 1, partial.total)
 
 
-def blocked_attention(Q, K, V, *, mask=None, causal=False, scale=None, rows=128, columns=512):
+def blocked_attention(
+    Q, K, V, *, mask=None, causal=False, scale=None, bias=None, rows=128, columns=512
+):
     """Compute what `scaled_dot_product_attention` does, without its matrix of scores.
 
     A block of queries meets one block of keys after the other, and keeps a `Partial`. At no time
     are there more than ``rows * columns`` scores, so beside the inputs and the output the memory
-    does not depend on the length. The work does: it is that of the plain kernel.
+    does not depend on the length. The work does: it is that of the plain kernel. Here every step
+    is written to be read; `fast_attention` does the same to be fast.
 
     Parameters
     ----------
@@ -193,6 +203,8 @@ def blocked_attention(Q, K, V, *, mask=None, causal=False, scale=None, rows=128,
         future are skipped.
     scale : float, optional
         What the scores are multiplied by; by default 1 / sqrt(d_k).
+    bias : array of float, optional
+        Broadcastable to the scores, and added to them after the scaling and before the masks.
     rows, columns : int
         How many queries and how many keys a block has, at least 1.
 
@@ -205,7 +217,8 @@ def blocked_attention(Q, K, V, *, mask=None, causal=False, scale=None, rows=128,
     Raises
     ------
     ValueError
-        If shapes do not fit, a length, width or block is 0, or the mask is not boolean.
+        If shapes do not fit, a length, width or block is 0, the mask is not boolean, or the
+        bias is boolean or holds an infinity.
 
     References
     ----------
@@ -224,8 +237,10 @@ def blocked_attention(Q, K, V, *, mask=None, causal=False, scale=None, rows=128,
     rows, columns = _length("rows", rows), _length("columns", columns)
     L_q, L_k, d_v = Q.shape[-2], K.shape[-2], V.shape[-1]
     batch = np.broadcast_shapes(Q.shape[:-2], K.shape[:-2], V.shape[:-2])
-    mask = _seen(mask, False, (*np.broadcast_shapes(Q.shape[:-2], K.shape[:-2]), L_q, L_k))
+    scored = (*np.broadcast_shapes(Q.shape[:-2], K.shape[:-2]), L_q, L_k)
+    mask = _seen(mask, False, scored)
     mask = None if mask is None else np.atleast_2d(mask)
+    bias = None if bias is None else np.atleast_2d(_bias(bias, scored, Q.dtype))
     finite = np.isfinite(V)
     odd, V = (None, V) if finite.all() else (V, np.where(finite, V, 0))
     output = np.empty((*batch, L_q, d_v), dtype=dtype)
@@ -233,13 +248,16 @@ def blocked_attention(Q, K, V, *, mask=None, causal=False, scale=None, rows=128,
         block = slice(top, min(top + rows, L_q))
         so_far = nothing((*batch, block.stop - top), d_v, Q.dtype)
         unusual = None
-        end = min(L_k, block.stop + L_k - L_q) if causal else L_k  # beyond it lies the future
+        end = (
+            min(L_k, block.stop + L_k - L_q) if _whether("causal", causal) else L_k
+        )  # beyond it lies the future
         for left in range(0, end, columns):
             keys = slice(left, min(left + columns, end))
             seen = _cut(mask, causal, block, keys, L_k - L_q)
             part = partial_attention(
-                Q[..., block, :], K[..., keys, :], V[..., keys, :], seen=seen, scale=scale
-            )
+                Q[..., block, :], K[..., keys, :], V[..., keys, :], seen=seen, scale=scale,
+                bias=None if bias is None else _tile(bias, block, keys),
+            )  # fmt: skip
             so_far = merge(so_far, part)
             if odd is not None:
                 unusual = _add(unusual, odd[..., keys, :], seen, part.total.shape[:-1])
@@ -330,12 +348,17 @@ def _cut(mask, causal, block, keys, offset):
         seen = j <= i[:, None] + offset
     if mask is None:
         return seen
-    part = mask[
-        ...,
-        block if mask.shape[-2] > 1 else slice(None),
-        keys if mask.shape[-1] > 1 else slice(None),
-    ]
+    part = _tile(mask, block, keys)
     return part if seen is None else part & seen
+
+
+def _tile(array, block, keys):
+    """Cut a tile out of what broadcasts to the scores: an axis of one entry stays as it is."""
+    return array[
+        ...,
+        block if array.shape[-2] > 1 else slice(None),
+        keys if array.shape[-1] > 1 else slice(None),
+    ]
 
 
 def _add(unusual, V, seen, shape):

@@ -1,0 +1,442 @@
+"""The fast kernel gives what the plain one gives, in little memory, with its helpers or without."""
+
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from threadpoolctl import threadpool_info
+
+from worked_examples import fast
+from worked_examples.attention import (
+    causal_mask,
+    key_padding_mask,
+    scaled_dot_product_attention,
+)
+from worked_examples.fast import fast_attention
+from worked_examples.fused import fused_softmax
+from worked_examples.measuring import peak_bytes
+
+PRECISION = {np.float64: 1e-13, np.float32: 2e-6}
+PATHS = pytest.mark.parametrize("fused", [False, True], ids=["numpy", "numba"])
+
+
+def draw(rng, dtype, *shape):
+    return rng.normal(size=shape).astype(dtype)
+
+
+def masks(rng, kind, batch, L_q, L_k):
+    return {
+        "none": lambda: None,
+        "full": lambda: rng.random((L_q, L_k)) < 0.6,
+        "keys": lambda: rng.random(L_k) < 0.5,
+        "queries": lambda: rng.random((L_q, 1)) < 0.5,
+        "heads": lambda: rng.random((*batch, L_q, L_k)) < 0.3,
+        "nothing": lambda: np.zeros((1, 1), dtype=bool),
+    }[kind]()
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    sizes=st.tuples(*[st.integers(1, 40)] * 2, *[st.integers(1, 9)] * 2),
+    tile=st.tuples(*[st.integers(1, 45)] * 2),
+    batch=st.sampled_from([(), (2,), (2, 3)]),
+    dtype=st.sampled_from([np.float64, np.float32]),
+    kind=st.sampled_from(["none", "full", "keys", "queries", "heads", "nothing"]),
+    causal=st.booleans(),
+    biased=st.booleans(),
+    fused=st.booleans(),
+    size=st.sampled_from([1.0, 1.0, 5.0]),
+)
+def test_it_equals_the_plain_kernel(
+    seed, sizes, tile, batch, dtype, kind, causal, biased, fused, size
+):
+    rng = np.random.default_rng(seed)
+    L_q, L_k, d_k, d_v = sizes
+    Q, K, V = (draw(rng, dtype, *batch, *shape) for shape in ((L_q, d_k), (L_k, d_k), (L_k, d_v)))
+    options = {
+        "mask": masks(rng, kind, batch, L_q, L_k), "causal": causal, "scale": size / d_k**0.5,
+        "bias": rng.normal(size=(L_q, L_k)) if biased else None,
+    }  # fmt: skip
+    plain, _ = scaled_dot_product_attention(Q, K, V, **options)
+    ours = fast_attention(Q, K, V, rows=tile[0], columns=tile[1], fused=fused, **options)
+    assert ours.dtype == plain.dtype == dtype
+    assert ours.shape == plain.shape
+    # Relative to the values that are averaged; scores five times as large are as much less exact.
+    assert np.abs(ours - plain).max() <= PRECISION[dtype] * size * max(1, np.abs(V).max())
+
+
+@PATHS
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(
+    ("batch", "L_q", "L_k"),
+    [((), 255, 255), ((), 256, 256), ((), 257, 257), ((), 1025, 1025), ((2,), 700, 700),
+     ((2, 4), 300, 300), ((40,), 33, 33), ((), 1, 2000), ((), 2000, 1), ((), 1300, 513),
+     ((), 513, 1300)],
+)  # fmt: skip
+def test_at_the_sizes_where_its_ways_part(batch, L_q, L_k, causal, dtype, fused):
+    """The last row of a tile and the first of the next, with the pool and without, in groups."""
+    rng = np.random.default_rng(L_q)
+    Q, K, V = (draw(rng, dtype, *batch, L, 16) for L in (L_q, L_k, L_k))
+    mask = rng.random((L_q, L_k)) < 0.7
+    for options in ({}, {"mask": mask, "bias": rng.normal(size=(L_q, 1))}):
+        plain, _ = scaled_dot_product_attention(Q, K, V, causal=causal, **options)
+        ours = fast_attention(Q, K, V, causal=causal, threads=3, fused=fused, **options)
+        assert np.abs(ours - plain).max() <= PRECISION[dtype] * max(1, np.abs(V).max())
+
+
+@PATHS
+def test_leading_dimensions_broadcast(fused):
+    rng = np.random.default_rng(0)
+    Q, K, V = draw(rng, np.float32, 3, 1, 9, 4), draw(rng, np.float32, 2, 8, 4), draw(
+        rng, np.float32, 5, 1, 1, 8, 2
+    )  # fmt: skip
+    mask = rng.random((2, 1, 8)) < 0.7
+    plain, _ = scaled_dot_product_attention(Q, K, V, mask=mask)
+    ours = fast_attention(Q, K, V, mask=mask, fused=fused, rows=4, columns=3)
+    assert ours.shape == plain.shape == (5, 3, 2, 9, 2)
+    np.testing.assert_allclose(ours, plain, rtol=1e-5, atol=1e-6)
+
+
+@PATHS
+def test_columns_that_lie_apart(fused):
+    """Heads split from wide rows, and keys that stand as columns, are read as they lie."""
+    X = draw(np.random.default_rng(1), np.float32, 300, 3, 16).swapaxes(0, 1)
+    K = np.asfortranarray(X[0])
+    plain, _ = scaled_dot_product_attention(X, K, X[::-1])
+    ours = fast_attention(X, K, X[::-1], fused=fused)
+    assert np.abs(ours - plain).max() <= 2e-6 * np.abs(X).max()
+
+
+@PATHS
+@pytest.mark.parametrize("size", [1e3, 6e3])
+@pytest.mark.parametrize("causal", [False, True])
+def test_large_scores(size, causal, fused):
+    """As exact as the plain kernel: both are limited by how finely float32 tells such scores."""
+    rng = np.random.default_rng(2)
+    Q, K, V = (draw(rng, np.float32, 400, 16) for _ in range(3))
+    Q *= np.float32(size / np.abs(Q @ K.T / 4).max())
+    exact, _ = scaled_dot_product_attention(*(X.astype(float) for X in (Q, K, V)), causal=causal)
+    plain, _ = scaled_dot_product_attention(Q, K, V, causal=causal)
+    with np.errstate(all="raise", under="ignore"):
+        ours = fast_attention(Q, K, V, causal=causal, columns=64, fused=fused)
+    error, usual = np.abs(ours - exact).max(), np.abs(plain - exact).max()
+    assert error <= max(4 * usual, 2e-6)
+    assert error <= size * np.finfo(np.float32).eps * 8
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
+@pytest.mark.parametrize("tile", [(1, 1), (2, 3), (128, 512)])
+def test_scores_near_a_thousand(dtype, tile):
+    Q = np.array([[1.0], [-1.0]], dtype=dtype)
+    K = np.array([[1e3], [999], [-1e3], [0]], dtype=dtype)
+    V = np.array([[1.0], [2.0], [3.0], [4.0]], dtype=dtype)
+    ours = fast_attention(Q, K, V, rows=tile[0], columns=tile[1])
+    exact, _ = scaled_dot_product_attention(*(X.astype(float) for X in (Q, K, V)))
+    assert ours.dtype == dtype
+    np.testing.assert_allclose(ours.astype(float), exact, rtol=4 * np.finfo(dtype).eps)
+
+
+@PATHS
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("junk", [1e30, np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("causal", [False, True])
+def test_padding_changes_nothing(junk, causal, dtype, fused):
+    X = draw(np.random.default_rng(0), dtype, 5, 4)
+    padded = np.vstack([X, np.full((3, 4), junk, dtype=dtype)])
+    alone, _ = scaled_dot_product_attention(X, X, X, causal=causal)
+    mask = key_padding_mask(5, 8)[None, :]
+    for columns in (1, 3, 8):
+        with np.errstate(all="raise"):
+            ours = fast_attention(
+                padded, padded, padded, mask=mask, causal=causal, rows=2, columns=columns,
+                fused=fused,
+            )  # fmt: skip
+        np.testing.assert_allclose(ours[:5], alone, rtol=20 * np.finfo(dtype).eps)
+
+
+@PATHS
+@pytest.mark.parametrize("junk", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("columns", [1, 2, 5])
+def test_the_future_may_hold_anything(junk, columns, fused):
+    """No mask but `causal`: what is hidden by the diagonal may be neither number nor finite."""
+    X = draw(np.random.default_rng(0), np.float32, 5, 1)
+    K = X.copy()
+    K[3] = junk
+    plain, _ = scaled_dot_product_attention(X, K, X, causal=True)
+    ours = fast_attention(X, K, X, causal=True, columns=columns, rows=2, fused=fused)
+    np.testing.assert_allclose(ours, plain, rtol=1e-5)
+    assert np.isfinite(ours[:3]).all()
+
+
+@PATHS
+def test_visible_infinities_and_nan_are_passed_on_as_the_plain_kernel_does(fused):
+    V = np.array([[1.0, np.inf, 2.0], [1.0, 2.0, np.nan], [1.0, -np.inf, 3.0]], dtype=np.float32)
+    Q = np.ones((3, 1), dtype=np.float32)
+    for L, options in (
+        (3, {}), (3, {"mask": np.tri(3, dtype=bool)}), (3, {"causal": True}),
+        (2, {"causal": True}), (3, {"bias": np.arange(3.0)}),
+    ):  # fmt: skip
+        for rows in (1, 2):
+            plain, _ = scaled_dot_product_attention(Q, Q[:L], V[:L], **options)
+            ours = fast_attention(Q, Q[:L], V[:L], rows=rows, columns=2, fused=fused, **options)
+            np.testing.assert_array_equal(ours, plain)
+
+
+@PATHS
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_rows_that_see_nothing_are_zero(dtype, fused):
+    X = draw(np.random.default_rng(1), dtype, 6, 2)
+    ours = fast_attention(X, X[:3], X[:3], causal=True, rows=2, columns=1, fused=fused)
+    np.testing.assert_array_equal(ours[:3], 0)
+    assert (ours[3:] != 0).all()
+    mask = np.ones((6, 6), dtype=bool)
+    mask[4] = False
+    mask[2, :3] = False  # its first tile is hidden: a start at -inf would give NaN
+    ours = fast_attention(X, X, X, mask=mask, rows=2, columns=3, fused=fused)
+    np.testing.assert_array_equal(ours[4], 0)
+    plain, _ = scaled_dot_product_attention(X, X, X, mask=mask)
+    np.testing.assert_allclose(ours, plain, rtol=1e-5)
+    first_padded = np.array([False, True, True, True, True, True])
+    ours = fast_attention(X, X, X, mask=first_padded, causal=True, rows=4, fused=fused)
+    np.testing.assert_array_equal(ours[0], 0)
+
+
+def test_the_last_query_sees_the_last_key():
+    Q, K = draw(np.random.default_rng(2), float, 2, 3), draw(np.random.default_rng(3), float, 7, 3)
+    ours = fast_attention(Q, K, K, causal=True, rows=1, columns=2)
+    by_mask, _ = scaled_dot_product_attention(Q, K, K, mask=causal_mask(2, 7))
+    np.testing.assert_allclose(ours, by_mask, rtol=1e-13)
+
+
+def test_integers_become_float64_and_inputs_stay():
+    X = np.array([[1, 0], [0, 2]])
+    before = X.copy()
+    assert fast_attention(X, X, X, columns=1).dtype == np.float64
+    np.testing.assert_array_equal(X, before)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "options", "shown"),
+    [
+        (((0, 2), (3, 2), (3, 2)), {}, r"\(0, 2\)"),
+        (((2, 2), (3, 4), (3, 2)), {}, r"\(2, 2\).*\(3, 4\)"),
+        (((2, 2), (3, 2), (4, 2)), {}, r"\(4, 2\)"),
+        (((2, 2), (3, 2), (3, 2)), {"rows": 0}, "rows .* got 0"),
+        (((2, 2), (3, 2), (3, 2)), {"columns": 1.5}, "columns .* got 1.5"),
+        (((2, 2), (3, 2), (3, 2)), {"threads": 0}, "threads .* got 0"),
+        (((2, 2), (3, 2), (3, 2)), {"mask": np.ones((2, 4), bool)}, r"\(2, 3\); got \(2, 4\)"),
+        (((2, 2), (3, 2), (3, 2)), {"mask": np.ones((2, 3))}, "boolean"),
+        (((2, 2), (3, 2), (3, 2)), {"scale": np.nan}, "got nan"),
+        (((2, 2), (3, 2), (3, 2)), {"bias": -np.inf}, "must be finite"),
+    ],
+)
+def test_what_cannot_be_is_named(shapes, options, shown):
+    with pytest.raises(ValueError, match=shown):
+        fast_attention(*map(np.ones, shapes), **options)
+
+
+# -------------------------------------------------------------------------------------- memory
+
+
+@PATHS
+def test_memory_is_the_output_and_a_tile_a_thread(fused):
+    """No matrix of scores, and none of what may be seen: over the output, nothing grows."""
+    taken = {}
+    for L in (1024, 4096):
+        X = np.ones((L, 16), dtype=np.float32)
+        call = lambda X=X: fast_attention(X, X, X, causal=True, threads=2, fused=fused)  # noqa: E731
+        call()
+        taken[L] = peak_bytes(call) - X.nbytes
+        assert taken[L] < L * L * 4
+    assert taken[4096] < 1.2 * taken[1024]
+    assert taken[4096] < 4 * 2**20
+
+
+FRESH = """
+import resource
+import sys
+
+import numpy as np
+
+from worked_examples.fast import fast_attention
+from worked_examples.fused import fused_softmax
+
+fused = sys.argv[1] == "numba"
+fused_softmax(fused)
+Q, K, V = np.random.default_rng(0).normal(size=(3, 32768, 64)).astype(np.float32)
+unit = 1 if sys.platform == "darwin" else 1024
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+output = fast_attention(Q, K, V, causal=True, threads=2, fused=fused)
+after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print((after - before) * unit / 2**20, output.nbytes / 2**20)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no resource module there")
+@pytest.mark.parametrize("path", ["numpy", "numba"])
+def test_a_fresh_process_stays_small_at_32768(path):
+    """The plain kernel would need 4 GiB for the scores alone."""
+    ran = subprocess.run(
+        [sys.executable, "-c", FRESH, path], capture_output=True, text=True, check=True
+    )
+    grown, output = map(float, ran.stdout.split())
+    assert grown - output < 25
+
+
+# ------------------------------------------------------------------------------------- helpers
+
+
+@pytest.fixture
+def forget():
+    """Look for the optional packages again, before and after."""
+
+    def clear():
+        fast._blas.cache_clear()
+        fused_softmax.__globals__["_compiled"].cache_clear()
+
+    clear()
+    yield
+    clear()
+
+
+@pytest.fixture(scope="module")
+def large():
+    X = draw(np.random.default_rng(3), np.float32, 3, 1100, 16)
+    return X, scaled_dot_product_attention(*X)[0]
+
+
+@pytest.mark.parametrize("missing", ["numba", "threadpoolctl"])
+def test_without_a_helper_the_result_is_the_same(missing, monkeypatch, forget, large):
+    X, plain = large
+    monkeypatch.setitem(sys.modules, missing, None)  # importing it is an ImportError
+    for threads in (None, 2):
+        assert np.abs(fast_attention(*X, threads=threads) - plain).max() < 1e-5
+    if missing == "numba":
+        assert fused_softmax() is None
+        with pytest.raises(ImportError):
+            fast_attention(*X, fused=True)
+    else:
+        assert fast._blas() is None
+        assert fast._default_threads() == 1  # numpy's own threads cannot be held back
+
+
+@PATHS
+def test_small_sizes_start_no_threads(monkeypatch, fused):
+    class Pool(Exception):
+        pass
+
+    def refuse(*_):
+        raise Pool
+
+    monkeypatch.setattr(fast, "ThreadPoolExecutor", refuse)
+    X = np.ones((256, 8), dtype=np.float32)
+    np.testing.assert_allclose(fast_attention(X, X, X, threads=4, fused=fused), 1, rtol=1e-6)
+    X = np.ones((1024, 8), dtype=np.float32)
+    with pytest.raises(Pool):
+        fast_attention(X, X, X, threads=2, fused=fused)
+
+
+def blas_threads():
+    return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+
+def test_numpys_threads_are_held_by_one_call_at_a_time_and_given_back(large):
+    """Another thread's call waits: what ends first must not give back what the other needs."""
+    before = blas_threads()
+    X, plain = large
+    results = []
+    with fast._one_blas_thread():
+        other = threading.Thread(target=lambda: results.append(fast_attention(*X, threads=2)))
+        other.start()
+        other.join(0.2)
+        assert other.is_alive()
+        assert set(blas_threads()) == {1}
+    other.join()
+    assert np.abs(results[0] - plain).max() < 1e-5
+    assert blas_threads() == before
+
+
+@pytest.mark.parametrize("where", ["in the caller", "in another thread"])
+def test_an_error_is_passed_on_and_numpys_threads_are_given_back(where, monkeypatch, large):
+    before, caller = blas_threads(), threading.current_thread()
+    begun = threading.Event()
+
+    def fail(tile, *rest):
+        own = threading.current_thread() is caller
+        if own == (where == "in the caller"):
+            begun.set()
+            raise MemoryError("no more")
+        begun.wait(10)
+        return np.ones((*tile.shape[:-1], 1), dtype=tile.dtype)
+
+    monkeypatch.setattr(fast, "_softmax", fail)
+    with pytest.raises(MemoryError, match="no more"):
+        fast_attention(*large[0], threads=2, fused=False)
+    assert blas_threads() == before
+
+
+def test_two_calls_at_once(large):
+    X, plain = large
+    before = blas_threads()
+    results = [None] * 4
+
+    def call(i):
+        results[i] = fast_attention(*X, threads=2, fused=bool(i % 2))
+
+    callers = [threading.Thread(target=call, args=(i,)) for i in range(4)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    for result in results:
+        assert np.abs(result - plain).max() < 1e-5
+    assert blas_threads() == before
+
+
+def test_the_compiled_softmax_of_hard_rows():
+    """Beside numpy's: hidden, huge, tiny and undefined scores, and a row carried on."""
+    rng = np.random.default_rng(4)
+    tile = (rng.normal(size=(12, 37)) * 10.0 ** rng.integers(-3, 4, (12, 1))).astype(np.float32)
+    tile[1] = -np.inf
+    tile[2, :30] = -np.inf
+    tile[3, 5] = np.nan
+    tile[4, 6] = np.inf
+    tile[5, 7] = -np.nan
+    tile[6] = -(tile[6] ** 2) - 1
+    tile[7] = 0.0
+    tile[7, ::2] = -0.0
+    tile[8] = np.linspace(-100, 0, 37)
+    results = []
+    for softmax in (fast._softmax, fused_softmax(True)):
+        own = tile.copy()
+        largest = np.full((12, 1), np.finfo(np.float32).min, dtype=np.float32)
+        largest[9:] = 1.5
+        total = np.zeros_like(largest)
+        total[9:] = 2.0
+        with np.errstate(invalid="ignore", over="ignore", under="ignore"):
+            shrink = softmax(own, largest, total, np.ones((37, 1), dtype=np.float32))
+        results.append((own, total, shrink, largest))
+    # A row with a NaN or +inf is lost, and its total says so.
+    lost = np.isin(np.arange(12), [3, 4, 5])
+    for ours, compiled in zip(*results, strict=True):
+        np.testing.assert_allclose(compiled[~lost], ours[~lost], rtol=1e-6, atol=1e-37)
+    for _, total, _, _ in results:
+        np.testing.assert_array_equal(np.isnan(total[:, 0]), lost)
+    assert (results[1][0][1] == 0).all()
+
+
+def test_the_compiled_exponential_is_exact_to_float32():
+    x = np.linspace(-80, 0, 100_001).astype(np.float32)[None, :]
+    own = x.copy()
+    largest, total = np.zeros((1, 1), dtype=np.float32), np.zeros((1, 1), dtype=np.float32)
+    fused_softmax(True)(own, largest, total, None)
+    exact = np.exp(x.astype(float))
+    assert (np.abs(own - exact) <= 4e-7 * exact).all()
+    assert own[0, -1] == 1
+    assert total.item() == pytest.approx(exact.sum(), rel=1e-5)
