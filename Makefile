@@ -19,6 +19,7 @@ help:  ## this list
 book: .venv/book-ready  ## build the site in _build/html; the first time this makes .venv as well
 	@$(BIN)/python tools/runtime.py
 	@$(BIN)/python tools/model.py
+	@$(BIN)/python tools/eight_bits.py
 	@$(BIN)/python -m tools.lite
 	@echo "Building the book; chapters whose code has changed are executed."
 	@$(BIN)/jupyter-book build . --quiet -W --keep-going

@@ -8,6 +8,7 @@ from sphinx_ext import (
     explorers,
     lite,
     maths,
+    model,
     pages,
     paper,
     pictures,
@@ -21,8 +22,8 @@ from sphinx_ext import (
 )
 
 CONCERNS = (
-    cache, citations, contents, embed, explorers, lite, maths, pages, paper, pictures, policy,
-    progress, rebuild, repository, runtime, styles, widgets,
+    cache, citations, contents, embed, explorers, lite, maths, model, pages, paper, pictures,
+    policy, progress, rebuild, repository, runtime, styles, widgets,
 )  # fmt: skip
 
 

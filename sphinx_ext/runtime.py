@@ -11,7 +11,7 @@ from tools import runtime
 from worked_examples.explorer import NOTE
 
 FOLDER = "_runtime"
-MARK = 'data-explorer="'
+MARKS = ('data-explorer="', 'data-typed="')
 AT_REST = (
     "This copy of the site was built without Python for the browser: the controls rest where the "
     "result below was computed. They work when this chapter is open in Jupyter or Colab."
@@ -38,7 +38,7 @@ def note_layout(app, config):
 
 def start_explorers(app, pagename, templatename, context, doctree):
     """Add the starter to a page with an explorer, or say why its controls rest."""
-    if MARK not in context.get("body", ""):
+    if not any(mark in context.get("body", "") for mark in MARKS):
         return
     if not app.config.book_runtime:
         context["body"] = context["body"].replace(NOTE, AT_REST)
@@ -60,10 +60,10 @@ def serve(app, exception):
     if not name:
         print("The pages' controls are at rest: there was no Python for the browser to be had.")
     elif not (served / name).is_dir():
-        shutil.copytree(runtime.laid_out(Path(app.srcdir)), served / name, copy_function=_link)
+        shutil.copytree(runtime.laid_out(Path(app.srcdir)), served / name, copy_function=link)
 
 
-def _link(source, target):
+def link(source, target):
     """Link where the disk allows it: the files are large and never change."""
     try:
         Path(target).hardlink_to(source)

@@ -14,6 +14,7 @@ SHARED = {"block", "costs", "fused", "positions", "wordpiece"}
 FIRST = {
     "lookup", "recurrence", "scaling", "masking", "heads", "series",
     "blocked", "cache", "fast", "linear", "window", "weights", "minilm",
+    "eight_bits",
 }  # fmt: skip
 TRAINED = {
     "reader", "retrieval", "leak", "depth", "small_model", "extrapolation", "decoder",

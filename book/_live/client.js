@@ -5,9 +5,16 @@
 const PATIENCE = 5000; // ms without an answer after which a running worker counts as dead
 
 /**
+ * What the worker is to do, for the one that waits for the answer.
+ * @typedef {object} Task
+ * @property {object} message
+ * @property {Transferable[]} transfer  parts of the message that the worker is to own
+ * @property {number} patience          ms
+ * @property {boolean} repeat           whether another worker may be asked the same
+ *
  * @typedef {object} Events
  * @property {(share: number) => void} onLoading           0 to 1
- * @property {() => void} onReady
+ * @property {() => void} onReady                          of each worker: it knows nothing yet
  * @property {(why: string) => void} onFailed              until the next question
  * @property {(name: string, html: string) => void} onAnswer
  */
@@ -20,17 +27,37 @@ export class Client {
    */
   constructor(makeWorker, snapshot, events) {
     Object.assign(this, { makeWorker, snapshot, events, plain: !snapshot });
-    /** @type {Map<string, object>} the newest values that are not asked for yet, by explorer */
+    /** @type {Map<string, Task>} the newest tasks that are not begun yet, by who waits for them */
     this.waiting = new Map();
     /** @type {"off"|"starting"|"idle"|"busy"} */
     this.state = "off";
     this.failures = 0;
   }
 
-  /** Ask for an explorer's result; an older question of the same explorer is dropped. */
-  ask(name, values) {
+  /**
+   * Ask for an explorer's result; an older question of the same explorer is dropped.
+   * @param {string} name
+   * @param {object} values
+   * @param {Partial<Task>} how
+   */
+  ask(name, values, how = {}) {
+    this.put(name, { ...how, message: { ask: { name, values } } });
+  }
+
+  /**
+   * Give this worker, and no other, a file that questions will need.
+   * @param {string} name  who waits until it is taken
+   * @param {ArrayBuffer} file
+   * @param {Partial<Task>} how
+   */
+  give(name, file, how = {}) {
+    this.put(name, { ...how, message: { give: { file } }, transfer: [file], repeat: false });
+  }
+
+  /** @param {string} name @param {Partial<Task>} task */
+  put(name, task) {
     this.waiting.delete(name);
-    this.waiting.set(name, values);
+    this.waiting.set(name, { transfer: [], patience: PATIENCE, repeat: true, ...task });
     this.wake();
     this.next();
   }
@@ -68,13 +95,18 @@ export class Client {
     }
   }
 
+  /** Whether an answer for this name is still to come. */
+  expects(name) {
+    return this.waiting.has(name) || (this.state === "busy" && this.name === name);
+  }
+
   next() {
     if (this.state !== "idle" || !this.waiting.size) return;
-    [[this.name, this.asked]] = this.waiting; // the one that has waited longest
+    [[this.name, this.task]] = this.waiting; // the one that has waited longest
     this.waiting.delete(this.name);
     this.state = "busy";
-    this.worker.postMessage({ ask: { name: this.name, values: this.asked } });
-    this.timer = setTimeout(() => this.fail("it gave no answer"), PATIENCE);
+    this.worker.postMessage(this.task.message, this.task.transfer);
+    this.timer = setTimeout(() => this.fail("it gave no answer"), this.task.patience);
   }
 
   /**
@@ -89,9 +121,9 @@ export class Client {
     this.state = "off";
     this.failures += 1;
     const plainer = wasStarting && !this.plain;
-    const oncemore = !wasStarting && this.failures === 1;
+    const oncemore = !wasStarting && this.failures === 1 && this.task.repeat;
     this.plain = plainer || !this.snapshot;
-    if (oncemore && !this.waiting.has(this.name)) this.waiting.set(this.name, this.asked);
+    if (oncemore && !this.waiting.has(this.name)) this.waiting.set(this.name, this.task);
     if (plainer || oncemore) this.wake();
     else this.events.onFailed(why);
   }

@@ -21,10 +21,7 @@ export class Explorer {
     this.said = section.querySelector(".explorer-said");
     this.aside = "";
     for (const control of this.controls) {
-      control.addEventListener("input", () => this.move());
-      const exact = exactBeside(control);
-      exact?.addEventListener("input", () => this.type(control, exact));
-      exact?.addEventListener("change", () => this.settle(control, exact));
+      tie(control, (typing) => this.move(typing), (sentence) => this.mention(sentence));
     }
     this.reset.addEventListener("click", () => this.goBack());
     section.querySelector("form").addEventListener("submit", (event) => event.preventDefault());
@@ -51,14 +48,8 @@ export class Explorer {
   }
 
   /** Let what stands beside the controls follow them: a browser may have put them back somewhere. */
-  refresh(except) {
-    for (const control of this.controls) {
-      const reading = readingOf(control);
-      if (reading === null) continue;
-      control.setAttribute("aria-valuetext", reading);
-      const exact = exactBeside(control);
-      if (exact !== except) exact.value = exactOf(control);
-    }
+  refresh(typing) {
+    for (const control of this.controls) showReading(control, typing);
     // Not `disabled`: that would take the focus from the one who has just pressed it.
     this.reset.setAttribute("aria-disabled", String(!this.moved));
   }
@@ -69,23 +60,6 @@ export class Explorer {
     this.tell(this.section.dataset.state, this.words);
     this.aside = "";
     this.onMove(this);
-  }
-
-  /** A number is being typed; one that is out of range may be half of one that is not. */
-  type(slider, exact) {
-    const { badInput, rangeOverflow, rangeUnderflow, valueMissing } = exact.validity;
-    if (badInput || rangeOverflow || rangeUnderflow || valueMissing || exact.value === "") return;
-    slider.value = exact.value;
-    this.move(exact);
-  }
-
-  /** It is typed: the slider takes what it can of it, and the field shows that. */
-  settle(slider, exact) {
-    const typed = exact.value;
-    if (typed !== "") slider.value = typed;
-    if (typed === "" || Number(typed) === Number(slider.value)) return this.refresh();
-    this.move();
-    this.mention(faultOf(slider, slider.labels[0].textContent, typed));
   }
 
   goBack() {
@@ -126,7 +100,48 @@ export class Explorer {
   }
 }
 
-/** @param {HTMLElement} control  @returns {HTMLInputElement|HTMLSelectElement|null} */
+/**
+ * Tie a control to the field beside it, in which its number can be typed.
+ * @param {HTMLInputElement|HTMLSelectElement} control
+ * @param {(typing?: HTMLElement) => void} onMove   `typing`: the field that is being typed into
+ * @param {(sentence: string) => void} onFault
+ */
+export function tie(control, onMove, onFault) {
+  const exact = exactBeside(control);
+  showReading(control); // a browser may have put it back where it was before a journey
+  control.addEventListener("input", () => {
+    showReading(control);
+    onMove();
+  });
+  // One that is out of range may be half of one that is not.
+  exact?.addEventListener("input", () => {
+    const { badInput, rangeOverflow, rangeUnderflow, valueMissing } = exact.validity;
+    if (badInput || rangeOverflow || rangeUnderflow || valueMissing || exact.value === "") return;
+    control.value = exact.value;
+    showReading(control, exact);
+    onMove(exact);
+  });
+  // It is typed: the control takes what it can of it, and the field shows that.
+  exact?.addEventListener("change", () => {
+    const typed = exact.value;
+    if (typed !== "") control.value = typed;
+    showReading(control);
+    if (typed === "" || Number(typed) === Number(control.value)) return;
+    onMove();
+    onFault(faultOf(control, control.labels[0].textContent, typed));
+  });
+}
+
+/** Let what stands beside a control follow it, unless it is `typing`. */
+function showReading(control, typing) {
+  const reading = readingOf(control);
+  if (reading === null) return;
+  control.setAttribute("aria-valuetext", reading);
+  const exact = exactBeside(control);
+  if (exact !== typing) exact.value = exactOf(control);
+}
+
+/** @returns {HTMLInputElement|HTMLSelectElement|null} */
 function exactBeside(control) {
   return control.parentElement.querySelector(".explorer-exact");
 }

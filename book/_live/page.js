@@ -1,14 +1,19 @@
 // Makes the explorers of a page answer: wakes Python when it is likely to be wanted, passes moves
-// on and shows what comes back. The result for the defaults is in the page already.
+// on and shows what comes back. The result for the defaults is in the page already. Where a reader
+// may type a sentence, lets them: typed.js.
 
 import { RUNTIME } from "./manifest.js";
 import { Client } from "./client.js";
 import { Explorer } from "./explorer.js";
+import { Typed } from "./typed.js";
 
 const WAITING = "Move a control: this page computes the answer itself.";
 const LIVE = "Live: every move is computed in this page.";
 
 const explorers = new Map();
+const typed = [];
+/** @type {Map<string, (html: string) => void>} what becomes of each answer */
+const answers = new Map();
 const tellAll = (...what) => explorers.forEach((explorer) => explorer.tell(...what));
 
 const client = new Client(
@@ -20,14 +25,19 @@ const client = new Client(
   RUNTIME.snapshot !== null,
   {
     onLoading: (share) => tellAll("loading", `Python is loading: ${Math.round(100 * share)} %`),
-    onReady: () => tellAll("live", LIVE),
-    onFailed: (why) =>
+    onReady: () => {
+      tellAll("live", LIVE);
+      typed.forEach((one) => one.forget());
+    },
+    onFailed: (why) => {
       tellAll(
         "failed",
         `Python stopped: ${why}. The next move tries again; in Jupyter and Colab the ` +
           "controls work too.",
-      ),
-    onAnswer: (name, html) => explorers.get(name).show(html),
+      );
+      typed.forEach((one) => one.stopped(why));
+    },
+    onAnswer: (name, html) => answers.get(name)(html),
   },
 );
 
@@ -39,7 +49,16 @@ function ask(explorer) {
 for (const section of document.querySelectorAll("section.explorer[data-explorer]")) {
   const explorer = new Explorer(section, ask);
   explorers.set(explorer.name, explorer);
+  answers.set(explorer.name, (html) => explorer.show(html));
   explorer.tell("waiting", WAITING);
+}
+
+// Those for which the site was built with a model.
+for (const section of document.querySelectorAll("[data-typed][data-file]")) {
+  const one = new Typed(section, client);
+  typed.push(one);
+  answers.set(one.name, (html) => one.answer(html));
+  answers.set(`${one.name} model`, () => one.taken());
 }
 
 /** Ask for what the controls show, where a browser has put them back after a journey. */

@@ -14,6 +14,11 @@ import { adopt, preload } from "./libraries.js";
  * @property {{path: string, file: string}[]} libraries  in the order in which they are loaded
  * @property {Record<string, number[]>} handles
  * @property {import("./libraries.js").Layout} layout
+ *
+ * What code/worked_examples/live.py answers.
+ * @typedef {object} Live
+ * @property {(name: string, values: string) => string} answer
+ * @property {(file: Uint8Array) => string} take
  */
 
 const CORE = ["pyodide.mjs", "pyodide.asm.js", "pyodide.asm.wasm", "pyodide-lock.json"];
@@ -36,7 +41,7 @@ export function filesFor(runtime, plain) {
  * @param {boolean} plain
  * @param {ReturnType<typeof import("./files.js").openFiles>} files
  * @param {string} base  address of the folder with the files
- * @returns {Promise<(name: string, values: string) => string>}  `answer` in code/worked_examples/live.py
+ * @returns {Promise<Live>}
  */
 export async function start(runtime, plain, files, base) {
   files.begin(filesFor(runtime, plain));
@@ -49,7 +54,7 @@ export async function start(runtime, plain, files, base) {
   const begin = plain ? build : restore;
   const settings = { ...SETTINGS, indexURL: base };
   const pyodide = await Promise.race([begin(loadPyodide, settings, runtime, files), files.failed]);
-  return pyodide.pyimport("worked_examples.live").answer;
+  return pyodide.pyimport("worked_examples.live");
 }
 
 /** The snapshot's way. */

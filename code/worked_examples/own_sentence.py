@@ -1,26 +1,46 @@
-"""A box for a sentence of the reader's own, read by the trained model, in Jupyter and Colab."""
+"""A box for a sentence of the reader's own, read by the trained model.
 
+In Jupyter and Colab it is the published model. On the website a button loads it, cut to 8 bits,
+and Python in the page reads the sentence: book/_live/typed.js is the script to what `page` writes.
+"""
+
+import sys
+
+from worked_examples import wordpiece
+from worked_examples.controls import Slider
 from worked_examples.explorer import widget_style
-from worked_examples.minilm import HEADS, LAYERS
+from worked_examples.minilm import HEADS, LAYERS, read
 from worked_examples.sentences import SHOWN, traits
-from worked_examples.views.markup import paragraph
-from worked_examples.views.sentences import head_of
+from worked_examples.views.markup import escape
+from worked_examples.views.sentences import head_of, rows_of
 
-__all__ = ["MOST", "OwnSentence"]
+__all__ = ["ABOUT", "MOST", "NAME", "OFFER", "OwnSentence"]
 
 # A map of more tokens is too large to be read.
 MOST = 128
+# No text of more characters is cut into tokens: a pasted book would keep the page busy.
+MOST_CHARACTERS = 20_000
+NAME = "own_sentence"
+TITLE = "Type a sentence of your own"
+# What a page says until its script has put what the build knows in its place.
+ABOUT = "This needs JavaScript, or this chapter open in Jupyter or Colab."
+OFFER = "Load the model"
+CONTROLS = (
+    Slider("layer", "layer", 0, LAYERS - 1, 1, 0),
+    Slider("head", "head", 0, HEADS - 1, 1, 2),
+)
 
 
 class OwnSentence:
-    """Show every map of any sentence; where there are no widgets or no model, one line.
+    """Show every map of any sentence; where there is no model or no such map, one line.
 
     Parameters
     ----------
     model : sentences.Model or None
+        On the website it comes later: the attribute may be set.
     """
 
-    def __init__(self, model):
+    def __init__(self, model=None):
         self.model = model
         self._read = (None, None)
         self._shown = None  # keeps the widgets of the last display alive
@@ -40,22 +60,40 @@ class OwnSentence:
         -------
         str
             HTML: the view, or one line that says why there is none.
+
+        Raises
+        ------
+        ValueError
+            If there is no such layer or head.
         """
+        layer, head = (c.check(n) for c, n in zip(CONTROLS, (layer, head), strict=True))
         if self.model is None:
-            return paragraph("This needs the model's file, which could not be had.")
+            return _line("This needs the model's file, which could not be had.")
         if text != self._read[0]:
             self._read = (text, self._maps(text))
         found = self._read[1]
-        return found if isinstance(found, str) else head_of(*found, layer, head)
+        if isinstance(found, str):
+            return found
+        tokens, maps, _ = found
+        return _tokens(tokens) + head_of(*found, layer, head) + rows_of(tokens, maps[layer, head])
 
     def _maps(self, text):
-        try:
-            tokens, reading = self.model.read(text)
-        except ValueError as fault:
-            return paragraph(f"This cannot be read: {fault}.")
+        """Compute what does not depend on the head, or the line that says why there is nothing."""
+        if len(text) > MOST_CHARACTERS:
+            return _line(
+                f"This text has {len(text):,} characters, more than can belong to {MOST} tokens. "
+                "Shorten it to a few sentences."
+            )
+        tokens, numbers = wordpiece.encode(text, self.model.vocabulary)
+        if len(tokens) == 2:
+            return _line("There is no word here to read. Type a sentence.")
         if len(tokens) > MOST:
-            return paragraph(f"That is {len(tokens)} tokens; up to {MOST} are shown.")
-        return tokens, reading.maps, traits(reading.maps, tokens)
+            return _line(
+                f"This text has {len(tokens)} tokens, with [CLS] and [SEP]; up to {MOST} are "
+                f"read here. Shorten it by {len(tokens) - MOST}."
+            )
+        maps = read(numbers, self.model.arrays).maps
+        return tokens, maps, traits(maps, tokens)
 
     def widget(self):
         """Make a text box and two sliders that show the result.
@@ -82,15 +120,26 @@ class OwnSentence:
         return ipywidgets.VBox([text, ipywidgets.HBox([layer, head]), output])
 
     def page(self):
-        """Write what stands on the website's page, where nothing runs before a reader asks."""
-        return paragraph(
-            "Open this chapter in Jupyter or Colab to type a sentence of your own: a box for it "
-            "stands here, and the model runs where the notebook does."
+        """Write it for the website, where the build adds which file the button loads."""
+        controls = "".join(control.html(NAME, control.default) for control in CONTROLS)
+        return (
+            f'<div class="explorer typed" role="region" aria-labelledby="{NAME}-title" '
+            f'data-typed="{NAME}"><p class="explorer-title" id="{NAME}-title">{TITLE}</p>'
+            f'<p class="typed-about">{ABOUT}</p><div class="typed-offer" hidden>'
+            f'<button type="button">{OFFER}</button>'
+            '<progress hidden aria-label="the model, loaded so far"></progress>'
+            '<span class="typed-loaded"></span></div>'
+            '<form class="explorer-form" autocomplete="off" hidden>'
+            f'<label for="{NAME}-text">Your sentence, up to {MOST} tokens</label>'
+            f'<textarea id="{NAME}-text" name="text" rows="3">{escape(SHOWN[0])}</textarea>'
+            '<button type="submit">Read it</button><fieldset>'
+            '<legend class="explorer-legend">Which map</legend>'
+            f'<div class="explorer-group">{controls}</div></fieldset></form>'
+            '<p class="explorer-note typed-note"></p><div class="explorer-result"></div>'
+            '<p class="explorer-said" role="status"></p></div>'
         )
 
     def _repr_mimebundle_(self, include=None, exclude=None):
-        import sys
-
         bundle = {"text/plain": repr(self)}
         if "google.colab" not in sys.modules:
             bundle["text/html"] = self.page()
@@ -105,3 +154,15 @@ class OwnSentence:
                 "model_id": self._shown.model_id,
             }
         return bundle
+
+
+def _line(text):
+    return f'<p role="alert">{escape(text)}</p>'
+
+
+def _tokens(tokens):
+    """List what the sentence was cut into; say so where the model knows none of it."""
+    listed = " ".join(f"<code>{escape(token)}</code>" for token in tokens)
+    unknown = set(tokens[1:-1]) == {"[UNK]"}
+    note = "<p>The model knows no part of this text: each word became [UNK].</p>" * unknown
+    return f'<div class="typed-tokens">{len(tokens)} tokens: {listed}</div>{note}'

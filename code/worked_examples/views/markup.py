@@ -4,13 +4,16 @@ Pictures draw in ``currentColor`` and two accents that keep a contrast of 3 to 1
 near-black, so one picture serves light and dark pages.
 """
 
+import base64
 import math
+import struct
+import zlib
 from html import escape as _escape
 
 import numpy as np
 
 __all__ = ["BLUE", "RED", "bars", "byte_size", "columns", "escape", "heatmap", "number",
-           "paragraph", "scaled", "svg", "table"]  # fmt: skip
+           "paragraph", "scaled", "shades", "svg", "table"]  # fmt: skip
 
 # Okabe and Ito's blue, a shade lighter, and vermilion: told apart by every kind of colour vision.
 BLUE, RED = "#2b86c5", "#d55e00"
@@ -223,3 +226,41 @@ def heatmap(
             for j, name in enumerate(column_names)
         ]
     return svg(left + cell * cols + 2, top + cell * rows + 2, "".join(marks), title)
+
+
+def shades(matrix, color=BLUE):
+    """Draw a large matrix as an image, one pixel an entry: where it is 0 there is no ink.
+
+    Parameters
+    ----------
+    matrix : (rows, columns) array
+        From 0 to 1.
+    color : str
+        As ``#rrggbb``.
+
+    Returns
+    -------
+    str
+        The address of a PNG that it holds itself, for ``<image href=...>``.
+
+    Examples
+    --------
+    >>> shades(np.eye(2))[:30]
+    'data:image/png;base64,iVBORw0K'
+    """
+    codes = np.rint(255 * np.clip(matrix, 0, 1)).astype(np.uint8)
+    rows, cols = codes.shape
+    # A palette of one colour in 256 opacities; each row begins with its filter, none.
+    pixels = np.concatenate([np.zeros((rows, 1), np.uint8), codes], axis=1).tobytes()
+    chunks = (
+        (b"IHDR", struct.pack(">IIBBBBB", cols, rows, 8, 3, 0, 0, 0)),
+        (b"PLTE", bytes.fromhex(color[1:]) * 256),
+        (b"tRNS", bytes(range(256))),
+        (b"IDAT", zlib.compress(pixels)),
+        (b"IEND", b""),
+    )
+    data = b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+        for kind, body in chunks
+    )
+    return "data:image/png;base64," + base64.b64encode(data).decode()
