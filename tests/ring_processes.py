@@ -32,8 +32,8 @@ from worked_examples.ring import (
 )
 from worked_examples.ring.travel import Ring
 
-LATE = 60  # seconds after which a rank counts as hanging
-PATIENCE = 2.0  # seconds that a ring waits for a rank that stands still
+LATE = 120  # seconds after which a rank counts as hanging
+PATIENCE = 4.0  # seconds that a ring waits for a rank that stands still
 
 
 def inputs(L, lead=(), d_k=5, d_v=3, dtype=torch.float64, size=1.0, seed=0):

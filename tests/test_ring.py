@@ -47,7 +47,7 @@ def ranks(tmp_path_factory):
     ]  # fmt: skip
     done = subprocess.run(
         [sys.executable, str(PROCESSES), str(folder), *scenarios],
-        env=ENVIRONMENT, capture_output=True, text=True, timeout=300,
+        env=ENVIRONMENT, capture_output=True, text=True, timeout=600,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     statuses = json.loads((folder / "statuses.json").read_text())
