@@ -31,9 +31,8 @@ test: .venv/test-ready book  ## build, and run every test: code, chapters, site
 lint: .venv/test-ready  ## check the style of the code and of the chapters' cells
 	@$(BIN)/ruff check .
 
-bench: .venv/test-ready book  ## measure the explorers, the command line and the pages
-	@$(BIN)/python -m benchmarks
-	@$(BIN)/python -m benchmarks.live
+bench: .venv/test-ready book  ## measure kernels, explorers, command line, pages and build (ONLY=kernels)
+	@$(BIN)/python -m benchmarks $(ONLY)
 
 links: book  ## follow every link to other sites
 	@$(BIN)/jupyter-book build . --builder linkcheck --keep-going

@@ -9,8 +9,8 @@ ground
     compiles; `claims`, which ties prose to cells.
 first
     One module a topic with the worked numbers of its chapter: `recurrence`, `lookup`, `scaling`,
-    `masking`, `heads`, `block`, `series`; `blocked`, `fast`, `window`, `linear` and `cache` are ways
-    to a long sequence; `weights` gets a trained model's files.
+    `masking`, `heads`, `block`, `series`; `blocked`, `fast`, `window`, `linear` and `cache` are
+    ways to a long sequence; `weights` gets a trained model's files.
 trained
     Experiments, with torch where something is trained, differentiated or measured: `reader`,
     `retrieval`, `leak`, `small_model`, `depth`, `extrapolation`, `measuring`, `forecaster`; `ring`,
