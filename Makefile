@@ -8,7 +8,7 @@ BIN := .venv/bin
 export WORKED_EXAMPLES_STRICT := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help book serve test lint bench links newest colab repository clean
+.PHONY: help book serve pdf test lint bench links newest colab repository clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*  ## /\1\t/p' $(MAKEFILE_LIST) | while IFS='	' read -r name text; do \
@@ -20,6 +20,12 @@ book: .venv/book-ready  ## build the site in _build/html; the first time this ma
 	@echo "Building the book; chapters whose code has changed are executed."
 	@$(BIN)/jupyter-book build . --quiet -W --keep-going
 	@echo "The first page: $(CURDIR)/$(PAGE)"
+	@echo "Its controls compute when a web server sends it: make serve"
+
+pdf: .venv/test-ready book  ## print the whole book, and offer it on the site
+	@$(BIN)/python tools/browser.py
+	@$(BIN)/python tools/pdf.py
+	@$(BIN)/jupyter-book build . --quiet -W --keep-going
 
 serve: book  ## build, and serve the site on this machine (PORT=8000)
 	@$(BIN)/python tools/serve.py --port $(PORT)

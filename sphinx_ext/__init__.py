@@ -6,6 +6,7 @@ from sphinx_ext import (
     contents,
     maths,
     pages,
+    paper,
     pictures,
     policy,
     progress,
@@ -17,8 +18,8 @@ from sphinx_ext import (
 )
 
 CONCERNS = (
-    cache, citations, contents, maths, pages, pictures, policy, progress, rebuild, repository,
-    runtime, styles, widgets,
+    cache, citations, contents, maths, pages, paper, pictures, policy, progress, rebuild,
+    repository, runtime, styles, widgets,
 )  # fmt: skip
 
 

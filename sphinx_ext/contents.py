@@ -39,14 +39,13 @@ def anchor(title):
 
 
 def exercises(texts):
-    r"""Give the title of each exercise, and the first sentence of its task.
+    r"""Give the title of each exercise, and its task.
 
-    >>> exercises(["### Exercise: entropy\n\nWrite it. In bits.", "text"])
-    [('entropy', 'Write it.')]
+    >>> exercises(["### Exercise: entropy\n\nWrite it.\nIn bits.", "text"])
+    [('entropy', 'Write it. In bits.')]
     """
     found = filter(None, map(EXERCISE.match, texts))
-    tasks = ((each["title"], " ".join(each["task"].split())) for each in found)
-    return [(title, re.split(r"(?<=[.?])\s", task, maxsplit=1)[0]) for title, task in tasks]
+    return [(each["title"], " ".join(each["task"].split())) for each in found]
 
 
 def exercise_list(root, _):

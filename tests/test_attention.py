@@ -288,6 +288,15 @@ X = np.ones((3, 4))
         (lambda: scaled_dot_product_attention(EYE, EYE, EYE, scale=10**400), "scale.*got 1000"),
         (lambda: split_heads([[1, 2], [3]], 1), r"X.*\[3\]"),
         (lambda: merge_heads([[[1, 2], [3]]]), r"X.*\[3\]"),
+        (lambda: scaled_dot_product_attention(EYE, EYE, EYE, causal="no"), "causal.*got str 'no'"),
+        (
+            lambda: scaled_dot_product_attention(X, X, X, causal=causal_mask(3)),
+            "causal.*got an array",
+        ),
+        (
+            lambda: multi_head_attention(EYE, (EYE, EYE, EYE, EYE), 1),
+            "AttentionParameters; got tuple",
+        ),
     ],
 )
 def test_bad_input_is_named(call, shown):

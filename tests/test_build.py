@@ -148,6 +148,28 @@ def test_every_sidebar_follows_the_pages_and_their_titles(small):
     assert other.exists()
 
 
+def test_the_printed_book_is_offered_while_it_is_of_the_same_sources(small):
+    from tools import pdf
+    from tools.address import Address
+
+    folder = small / "_build/pdf"
+    folder.mkdir(parents=True)
+    (folder / pdf.NAME).write_bytes(b"%PDF")
+    (folder / pdf.KEY).write_text(pdf.key(small, Address()))
+    printed, good = build(small)
+    assert good, printed
+    assert (small / "_build/html" / pdf.NAME).read_bytes() == b"%PDF"
+    assert f'href="../{pdf.NAME}"' in page(small)
+    assert f'<a href="{pdf.NAME}">The whole book on paper</a>' in page(small, "index")
+
+    (small / "index.md").write_text("# A book\n\nOther words.\n")
+    printed, good = build(small)
+    assert good, printed
+    assert not (small / "_build/html" / pdf.NAME).exists()
+    assert pdf.NAME not in page(small)
+    assert pdf.NAME not in page(small, "index")
+
+
 def test_an_address_that_is_no_repository_gets_one_sentence_and_stops_nobody(small, monkeypatch):
     monkeypatch.setenv("GITHUB_REPOSITORY", "nonsense")
     printed, good = build(small)

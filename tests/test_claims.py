@@ -49,6 +49,7 @@ DIFFERS = [
     (1.5, 1e300, "yours is 1e+300."),
     (1.5, 10**400, "yours is 10000"),
     (1.5, [[1], [2, 3]], "yours is [[1], [2, 3]]."),
+    ("1e-9", 1e-8, "The book printed 1e-09, yours is 1e-08."),
     (1.5, torch.tensor(2.5, requires_grad=True), "yours is 2.5."),
 ]
 

@@ -32,6 +32,7 @@ BLOCK = "06_*.ipynb"
 POSITION, QUICK = "07_*.ipynb", {"seeds, steps": "(0,), 2"}
 COST = "08_*.ipynb"
 SERIES = "09_*.ipynb"
+TRAINED = "11_*.ipynb"
 ONE_KEY = "{'is': [0.4, 0.5, 0.6]}"
 HUNDRED_KEYS = "{f'word {i}': [i / 50, 1 - i / 50, 0.5] for i in range(100)}"
 WIDE_KEYS = "{f'word {i}': np.cos(np.arange(4096) * i) for i in range(5)}"
@@ -166,6 +167,10 @@ EXPERIMENTS = [
     Experiment(SERIES, "one seed", {"seeds": "(3,)"}),
     Experiment(SERIES, "one value read", {"seeds": "(0, 5)", "cycle, window": "1, 1"}),
     Experiment(SERIES, "64 values read", {"seeds": "(0, 1)", "cycle, window": "12, 64"}),
+    Experiment(TRAINED, "a short sentence, another head", {"sentence": "2", "layer, head": "5, 11"}),
+    Experiment(TRAINED, "the second sentence", {"sentence": "1"}, False),
+    Experiment(TRAINED, "the first head, the last", {"layer, head": "5, 0"}),
+    Experiment(TRAINED, "other words", {"known": "set()"}, False),
 ]
 
 

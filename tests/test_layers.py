@@ -10,17 +10,19 @@ import worked_examples
 
 ROOT = Path(worked_examples.__file__).parent
 GROUND = {"attention", "claims", "training"}
-SHARED = {"costs", "fused", "positions", "wordpiece"}
+SHARED = {"block", "costs", "fused", "positions", "wordpiece"}
 FIRST = {
-    "lookup", "recurrence", "scaling", "masking", "block", "heads", "series",
-    "blocked", "cache", "fast", "linear", "window", "weights",
+    "lookup", "recurrence", "scaling", "masking", "heads", "series",
+    "blocked", "cache", "fast", "linear", "window", "weights", "minilm",
 }  # fmt: skip
 TRAINED = {
     "reader", "retrieval", "leak", "depth", "small_model", "extrapolation", "decoder",
-    "measuring", "forecaster", "minilm", "ring",
+    "measuring", "forecaster", "sentences", "ring",
 }  # fmt: skip
 SECOND = {"views", "figures"}
-THIRD = {"controls", "explorer", "explorers", "live", "exercises", "command_line"}
+THIRD = {
+    "controls", "explorer", "explorers", "live", "exercises", "command_line", "own_sentence",
+}  # fmt: skip
 FLOORS = (GROUND, SHARED, FIRST, TRAINED, SECOND, THIRD)
 # Trained or compared with the library: the only modules that may import torch.
 WITH_TORCH = {

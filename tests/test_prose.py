@@ -51,7 +51,8 @@ def stated(source):
     """Collect the numbers that a cell claims or takes as an input.
 
     Inputs are what is assigned as it stands, `d_k = 64`, what a call is given as it stands,
-    `f(64, steps=[1, 2])`, and what a loop runs over. Of a claim, everything counts: it is checked when the cell runs.
+    `f(64, steps=[1, 2])`, and what a loop runs over. Of a claim, everything counts: it is checked
+    when the cell runs.
     """
     found = set()
     for node in ast.walk(ast.parse(source)):

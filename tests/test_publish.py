@@ -112,7 +112,7 @@ def test_every_command_of_make_exists():
         for step in steps(path)
         for word in re.findall(r"(?m)^make (\w+)", step.get("run", ""))
     ]
-    assert {"lint", "book", "test", "newest", "colab", "links"} <= set(called)
+    assert {"lint", "pdf", "test", "newest", "colab", "links"} <= set(called)
     assert [word for word in called if word not in targets] == []
 
 
@@ -120,6 +120,7 @@ def test_the_site_is_published_only_after_the_tests_and_only_from_the_main_branc
     found = jobs(FOLDER / "workflows/book.yml")
     runs = [step.get("run") for step in found["test"]["steps"]]
     uses = [step.get("uses", "").partition("@")[0] for step in found["test"]["steps"]]
+    assert runs.index("make pdf") < runs.index("make test")
     assert runs.index("make test") < uses.index("actions/upload-pages-artifact")
     publish = found["publish"]
     assert publish["needs"] == "test"

@@ -38,3 +38,11 @@ def test_every_target_that_it_names_exists():
     for target in re.findall(r"make ([a-z]+)\b(?= )", README):
         assert re.search(rf"^{target}:", makefile, re.M), target
     assert re.search(r"^book:.*^test:", makefile, re.M | re.S)
+
+
+def test_the_python_lines_run():
+    (snippet,) = re.findall(r"```python\n(.*?)```", README, re.S)
+    names = {}
+    exec(snippet, names)
+    assert names["output"].shape == (5, 8)
+    assert (names["weights"].sum(axis=-1).round(12) == 1).all()

@@ -80,6 +80,25 @@ def find(root, environment=os.environ):
     )
 
 
+def site(address, environment=os.environ):
+    """Return where the book's pages are published, with a slash at its end; "" while unknown.
+
+    BOOK_SITE says so, or else GitHub Pages' own rule. From there Pages leads to a domain of the
+    owner's, should there be one.
+
+    >>> site(Address("https://github.com/Owner/name"), {})
+    'https://owner.github.io/name/'
+    >>> site(Address("https://github.com/owner/owner.github.io"), {})
+    'https://owner.github.io/'
+    """
+    named = environment.get("BOOK_SITE", "").strip()
+    if named or not address.url:
+        return named and named.rstrip("/") + "/"
+    owner, name = address.url.removeprefix(f"{GITHUB}/").split("/")
+    host = f"{owner.lower()}.github.io"
+    return f"https://{host}/" if name.lower() == host else f"https://{host}/{name}/"
+
+
 def _of_actions(environment, wanted):
     name = environment.get("GITHUB_REPOSITORY", "").strip()
     if not name:

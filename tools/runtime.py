@@ -142,8 +142,9 @@ def from_carrier(names):
 
 
 def code_files(root):
-    """Return the files of our package, which pages run."""
-    return sorted((root / "code" / "worked_examples").rglob("*.py"))
+    """Return the files of our package, which pages run, and the data that they read."""
+    package = root / "code" / "worked_examples"
+    return sorted([*package.rglob("*.py"), *package.glob("data/*.npz")])
 
 
 def script_files(root):

@@ -2,6 +2,7 @@
 
 import argparse
 import functools
+import sys
 import threading
 from contextlib import contextmanager
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -50,7 +51,14 @@ def main():
     parser.add_argument("folder", nargs="?", default="_build/html")
     parser.add_argument("--port", type=int, default=8000, help="0: any free one")
     arguments = parser.parse_args()
-    with server(arguments.folder, arguments.port) as httpd:
+    try:
+        httpd = server(arguments.folder, arguments.port)
+    except (OSError, OverflowError) as fault:
+        why = getattr(fault, "strerror", None) or fault
+        sys.exit(
+            f"Port {arguments.port} cannot be used ({why}): make serve PORT=0 takes a free one."
+        )
+    with httpd:
         print(f"http://127.0.0.1:{httpd.server_port} (stop with Ctrl-C)", flush=True)
         try:
             httpd.serve_forever()

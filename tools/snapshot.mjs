@@ -65,7 +65,7 @@ async function main() {
     args: [],
   });
   copyInto(pyodide.FS, path.join(numpy, "numpy"), `${PACKAGES}/numpy`, /\.(py|so)$/);
-  copyInto(pyodide.FS, code, OURS, /\.py$/);
+  copyInto(pyodide.FS, code, OURS, /\.(py|npz)$/);
   pyodide.runPython(PYTHON);
   const handles = handlesOf(pyodide._module);
   const loaded = Object.keys(handles).map((name) => path.posix.relative(PACKAGES, name)).sort();

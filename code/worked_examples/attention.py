@@ -478,7 +478,8 @@ class AttentionParameters(NamedTuple):
     W_V : (d_context, h d_v) array
     W_O : (h d_v, d) array
         Columns of W_Q, W_K and W_V, and rows of W_O, belong to head 0 first, then to head 1 ...
-    b_Q, b_K : (h d_k,) arrays, or 0
+    b_Q : (h d_k,) array, or 0
+    b_K : (h d_k,) array, or 0
     b_V : (h d_v,) array, or 0
     b_O : (d,) array, or 0
     """
@@ -695,6 +696,8 @@ def multi_head_attention_by_loop(
 
 def _projected(X, parameters, context):
     """Make Q, K and V from the rows, and check that the widths fit before matmul complains."""
+    if not isinstance(parameters, AttentionParameters):
+        raise ValueError(f"parameters must be AttentionParameters; got {type(parameters).__name__}")
     names = ["X", "context", *parameters._fields]
     arrays = [X, X if context is None else context, *parameters]
     floats, dtype = _as_floats(**dict(zip(names, arrays, strict=True)))
@@ -818,7 +821,7 @@ def _boolean(mask):
 
 def _seen(mask, causal, shape):
     """Combine the masks into one that broadcasts to scores of this shape, or None."""
-    seen = causal_mask(*shape[-2:]) if causal else None
+    seen = causal_mask(*shape[-2:]) if _whether("causal", causal) else None
     if mask is None:
         return seen
     mask = _boolean(mask)
@@ -829,6 +832,14 @@ def _seen(mask, causal, shape):
     if not fits:
         raise ValueError(f"a mask must broadcast to the scores {shape}; got {mask.shape}")
     return mask if seen is None else mask & seen
+
+
+def _whether(name, value):
+    """Check for True or False: an array, or a word such as "no", would count as one of them."""
+    if not isinstance(value, bool | np.bool_):
+        said = f"{type(value).__name__} {value!r}" if np.ndim(value) == 0 else "an array"
+        raise ValueError(f"{name} must be True or False; got {said} (a mask goes into mask)")
+    return value
 
 
 def _bias(bias, shape, dtype):

@@ -58,7 +58,8 @@ class FeedForwardParameters(NamedTuple):
     ----------
     W_1 : (D, H) array
     W_2 : (H, D) array
-    b_1, b_2 : (H,) and (D,) arrays, or 0
+    b_1 : (H,) array, or 0
+    b_2 : (D,) array, or 0
     """
 
     W_1: np.ndarray
@@ -72,8 +73,10 @@ class NormParameters(NamedTuple):
 
     Attributes
     ----------
-    scale, shift : (D,) arrays, or numbers
-        Training starts from 1 and 0.
+    scale : (D,) array, or a number
+        Training starts from 1.
+    shift : (D,) array, or a number
+        Training starts from 0.
     """
 
     scale: np.ndarray | float = 1
@@ -87,8 +90,10 @@ class BlockParameters(NamedTuple):
     ----------
     attention : AttentionParameters
     feed_forward : FeedForwardParameters
-    norm_1, norm_2 : NormParameters
-        Of the attention's residual path, and of the feed-forward's.
+    norm_1 : NormParameters
+        Of the attention's residual path.
+    norm_2 : NormParameters
+        Of the feed-forward's.
     """
 
     attention: AttentionParameters

@@ -18,6 +18,7 @@ from worked_examples.attention import (
     _require_matching,
     _scale,
     _seen,
+    _whether,
 )
 
 __all__ = [
@@ -247,7 +248,9 @@ def blocked_attention(
         block = slice(top, min(top + rows, L_q))
         so_far = nothing((*batch, block.stop - top), d_v, Q.dtype)
         unusual = None
-        end = min(L_k, block.stop + L_k - L_q) if causal else L_k  # beyond it lies the future
+        end = (
+            min(L_k, block.stop + L_k - L_q) if _whether("causal", causal) else L_k
+        )  # beyond it lies the future
         for left in range(0, end, columns):
             keys = slice(left, min(left + columns, end))
             seen = _cut(mask, causal, block, keys, L_k - L_q)

@@ -86,9 +86,9 @@ def _show(numbers, decimals):
     numbers = np.asarray(numbers)
     if numbers.dtype.kind not in "biuf":
         return str(numbers)[:60]
+    short = f".{decimals}f" if decimals < 7 else ".3g"  # a tolerance, and not what the text shows
     parts = [
-        f"{number:.{decimals}f}" if abs(number) < 1e16 else f"{number:g}"
-        for number in numbers.flat[:8]
+        f"{number:{short}}" if abs(number) < 1e16 else f"{number:g}" for number in numbers.flat[:8]
     ]
     if numbers.ndim == 0:
         return parts[0]

@@ -583,11 +583,11 @@ def ring_bytes(L, n, d, number_bytes=4, *, backward=False):
     >>> [ring_bytes(65_536, n, 64) // 2**20 for n in (1, 2, 4, 16)]
     [64, 48, 32, 8]
     """
-    rows = -(-_size("L", L) // _size("n", n))
+    rows = -(-_length("L", L) // _length("n", n))
     widths = 4 + 2 * min(2, n - 1)
     if backward:
         widths += 2 + (2 if n == 1 else 6)
-    return rows * (widths * _size("d", d) + 2) * _size("number_bytes", number_bytes)
+    return rows * (widths * _length("d", d) + 2) * _length("number_bytes", number_bytes)
 
 
 def memory_table(lengths=(1024, 2048, 4096, 8192, 16_384), D=512, h=8, layers=6, number_bytes=4):

@@ -12,7 +12,7 @@ from itertools import groupby
 
 from worked_examples.views.markup import escape
 
-__all__ = ["NOTE", "Explorer"]
+__all__ = ["NOTE", "Explorer", "widget_style"]
 
 # What a page says until its script has made the controls live.
 # Short: its place is kept for the line that follows it.
@@ -34,6 +34,11 @@ _NOTEBOOK_STYLE = """<style>
 .explorer-result svg { max-width: 100%; height: auto; }
 .explorer-result p { flex-basis: 100%; margin: .3em 0; }
 </style>"""
+
+
+def widget_style(html):
+    """Wrap a view's result with the style that a notebook lacks."""
+    return f'{_NOTEBOOK_STYLE}<div class="explorer-result">{html}</div>'
 
 
 class Explorer:
@@ -134,9 +139,7 @@ class Explorer:
 
         def recompute(_=None):
             values = {name: widget.value for name, widget in inputs.items()}
-            output.value = (
-                f'{_NOTEBOOK_STYLE}<div class="explorer-result">{self.shown(values)}</div>'
-            )
+            output.value = widget_style(self.shown(values))
 
         for widget in inputs.values():
             widget.observe(recompute, names="value")

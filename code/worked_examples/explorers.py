@@ -1,6 +1,6 @@
 """Every explorer of the book, by name: each a view and its controls."""
 
-from worked_examples import costs, lookup, masking, scaling
+from worked_examples import costs, lookup, masking, minilm, scaling
 from worked_examples.controls import Choice, Slider, Steps, Switch
 from worked_examples.explorer import Explorer
 from worked_examples.views import block as block_views
@@ -11,6 +11,7 @@ from worked_examples.views import masking as masking_views
 from worked_examples.views import positions as positions_views
 from worked_examples.views import recurrence as recurrence_views
 from worked_examples.views import scaling as scaling_views
+from worked_examples.views import sentences as sentences_views
 from worked_examples.views import series as series_views
 
 # ------------------------------------------------------------------------- the bottleneck
@@ -177,6 +178,22 @@ SERIES = Explorer(
         Slider("trend", "trend", 0.0, 5.0, 0.5, 0.0),
         Slider("horizon", "steps ahead", 0, 14, 1, 1),
         Choice("head", "head", series_views.HEADS, series_views.HEADS[0]),
+    ],
+)
+
+# --------------------------------------------------------------------------- a trained model
+
+TRAINED = Explorer(
+    "trained",
+    "What does each head of a trained model look at?",
+    sentences_views.head,
+    [
+        Choice(
+            "sentence", "sentence", tuple(sentences_views.NAMES), next(iter(sentences_views.NAMES))
+        ),
+        Slider("layer", "layer", 0, minilm.LAYERS - 1, 1, 0),
+        Slider("head", "head", 0, minilm.HEADS - 1, 1, 2),
+        Switch("divide", "divide the scores by √32", True),
     ],
 )
 

@@ -34,7 +34,9 @@ class Reading(NamedTuple):
         The rows that enter the first block, then what each block returned.
     maps : (LAYERS, HEADS, L, L) array
         The weights of every head.
-    queries, keys : (LAYERS, HEADS, L, 32) arrays, or None
+    queries : (LAYERS, HEADS, L, 32) array, or None
+        If they were asked for.
+    keys : (LAYERS, HEADS, L, 32) array, or None
         If they were asked for.
     """
 

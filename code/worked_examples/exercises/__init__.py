@@ -12,4 +12,5 @@ from worked_examples.exercises.masking import *  # noqa: F403
 from worked_examples.exercises.positions import *  # noqa: F403
 from worked_examples.exercises.recurrence import *  # noqa: F403
 from worked_examples.exercises.scaling import *  # noqa: F403
+from worked_examples.exercises.sentences import *  # noqa: F403
 from worked_examples.exercises.series import *  # noqa: F403

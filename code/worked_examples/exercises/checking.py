@@ -66,14 +66,14 @@ class Check:
         """Run the function on every input and return a Verdict."""
         if not callable(function):
             return Verdict(False, f"This needs a function; got {type(function).__name__}.")
-        for arguments in self.inputs():
-            complaint = self._complaint(function, arguments)
+        for passed, arguments in enumerate(self.inputs()):
+            complaint = self._complaint(function, arguments, passed)
             if complaint:
                 return Verdict(False, complaint)
         return Verdict(True, self.praise)
 
-    def _complaint(self, function, arguments):
-        """Say what is wrong for these arguments, or nothing."""
+    def _complaint(self, function, arguments, passed):
+        """Say what is wrong for these arguments, or nothing; so many cases were right before."""
         given = copy.deepcopy(arguments)
         try:
             answer = function(*given)
@@ -82,6 +82,8 @@ class Check:
         except (Exception, SystemExit) as error:  # an interrupt stays the reader's own
             return f"With {_describe(arguments)} it raised {type(error).__name__}: {error}"
         if answer is None or answer is Ellipsis:
+            if passed:
+                return f"With {_describe(arguments)} it returned nothing."
             return "The function returned nothing yet; end it with a return."
         if not _same(arguments, given, 0):
             return f"With {_describe(arguments)} it changed its own input; work on a copy."
@@ -173,6 +175,10 @@ def _difference(right, answer, tolerance):
         return f"{wanted} wanted; {len(answer)} came."
     for i, (expected, came) in enumerate(zip(right, answer, strict=True)):
         where = f"result {i + 1}" if len(right) > 1 else "the result"
+        if isinstance(expected, str):
+            if not isinstance(came, str) or came != expected:
+                return f"{where} is {came!r}; {expected!r} is right."
+            continue
         expected, numbers = np.asarray(expected, dtype=float), _numbers(came)
         if numbers is None:
             return f"{where} should be numbers; got {type(came).__name__}."

@@ -134,12 +134,16 @@ def _run(options, device):
 
 
 def _once(options, device):
-    """Go around with a few rows: what libraries set up at their first call is not the ring's."""
-    few = [torch.ones(1, 8, options.width, device=device, dtype=_DTYPES[options.dtype])
-           .requires_grad_(options.backward) for _ in range(3)]  # fmt: skip
+    """Go around with one tile's rows: what libraries set up at first is not the ring's."""
+    shape = (options.heads, min(1024, options.length), options.width)
+    few = [
+        torch.ones(shape, device=device, dtype=_DTYPES[options.dtype],
+                   requires_grad=options.backward)
+        for _ in range(3)
+    ]  # fmt: skip
     output = ring_attention(*few, causal=options.causal, timeout=options.timeout)
     if options.backward:
-        output.sum().backward()
+        output.backward(torch.ones_like(output))
 
 
 def _apart(options, rows, mine):
