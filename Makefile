@@ -45,9 +45,8 @@ lint: .venv/test-ready  ## check the style of the code and of the chapters' cell
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check $(FORMATTED)
 
-bench: .venv/test-ready book  ## measure the explorers, the command line and the pages
-	@$(BIN)/python -m benchmarks
-	@$(BIN)/python -m benchmarks.live
+bench: .venv/test-ready book  ## measure kernels, explorers, command line, pages and build (ONLY=kernels)
+	@$(BIN)/python -m benchmarks $(ONLY)
 
 links: book  ## follow every link to other sites
 	@rm -rf _build/linkcheck

@@ -1,15 +1,12 @@
 """Measure the site's explorers in headless Chromium: how soon they are live, how fast they answer.
 
-    python -m benchmarks.live [--rounds N] [--json]
+    python -m benchmarks live
 
 Needs a built site. A bare page that loads nothing but Pyodide and numpy, from the same files, is
 measured in turns with the chapters: a machine's speed changes, so the ratio is what counts.
 """
 
-import argparse
 import gzip
-import json
-import os
 import re
 import statistics
 import tempfile
@@ -19,7 +16,7 @@ from pathlib import Path
 from tools.browser import launched, new_profile
 from tools.serve import Quiet, served
 
-from benchmarks.tables import print_tables, spread
+from benchmarks.tables import spread
 
 ROOT = Path(__file__).resolve().parents[1]
 SITE = ROOT / "_build" / "html"
@@ -204,31 +201,11 @@ def _compressed(path):
     return len(gzip.compress(data, 6)) if path.suffix in COMPRESSIBLE else len(data)
 
 
-def measure(rounds, moves):
-    """Return every table."""
+def measure(quick=False, rounds=None, moves=None):
+    """Return the tables of this section."""
     return {
-        "from opening a page to live": starts(rounds),
-        "from an input event to the new numbers": answers(moves),
+        "from opening a page to live": starts(rounds or (2 if quick else 5)),
+        "from an input event to the new numbers": answers(moves or (40 if quick else 200)),
         "a chapter before the runtime, compressed": wire(),
         "the runtime over the wire": runtime_wire(),
     }
-
-
-def main():
-    """Measure and print."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.live", description=__doc__)
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--rounds", type=int, default=5, help="browsers started for each page (5)")
-    parser.add_argument("--moves", type=int, default=200, help="moves of each explorer (200)")
-    options = parser.parse_args()
-    load = os.getloadavg()[0]
-    tables = measure(options.rounds, options.moves)
-    if options.json:
-        print(json.dumps({"load at the start": load, **tables}, indent=2))
-    else:
-        print(f"load at the start {load:.1f}, at the end {os.getloadavg()[0]:.1f}")
-        print_tables(tables)
-
-
-if __name__ == "__main__":
-    main()

@@ -45,7 +45,7 @@ ALONE = 2**19  # scores; up to here threads would take longer to start than they
 
 def fast_attention(
     Q, K, V, *, mask=None, causal=False, scale=None, bias=None, threads=None, rows=256,
-    columns=512, fused=None,
+    columns=1024, fused=None,
 ):  # fmt: skip
     """Compute what `scaled_dot_product_attention` does, fast, and without its matrix of scores.
 
@@ -127,7 +127,10 @@ def fast_attention(
         for index in np.ndindex(*batch)
         for first in range(0, h, heads)
     )
-    _share(todo, call, 1 if output[..., 0].size * L_k <= ALONE else min(threads, len(todo)))
+    if output[..., 0].size * L_k <= ALONE:
+        _work(todo, call)
+    else:
+        _share(todo, call, min(threads, len(todo)))
     return output.reshape(*leading, L_q, V.shape[-1])
 
 
@@ -151,9 +154,7 @@ class _Call(NamedTuple):
 
 def _share(todo, call, threads):
     """Let so many threads, this one among them, take blocks from the list until it is empty."""
-    if threads == 1:
-        return _work(todo, call)
-    with _one_blas_thread(), ThreadPoolExecutor(threads - 1) as pool:
+    with _one_blas_thread(), ThreadPoolExecutor(threads) as pool:  # it starts none unasked
         others = [pool.submit(_work, todo, call) for _ in range(threads - 1)]
         try:
             _work(todo, call)
@@ -191,7 +192,8 @@ def _block(block, call, buffers, ones, future):
     largest = np.full((heads, rows, 1), np.finfo(dtype).min, dtype=dtype)
     total = np.zeros((heads, rows, 1), dtype=dtype)
     product, summed = (X[: heads * rows * d_v].reshape(heads, rows, d_v) for X in buffers[1:])
-    summed[:] = 0
+    if end <= 0:
+        summed[:] = 0
     for left in range(0, end, call.columns):
         keys = slice(left, min(left + call.columns, end))
         n = keys.stop - left
@@ -206,8 +208,11 @@ def _block(block, call, buffers, ones, future):
         if call.mask is not None:
             np.copyto(tile, -np.inf, where=~call.mask[(*block, keys)])
         shrink = call.softmax(tile, largest, total, ones)
-        summed *= shrink
-        summed += np.matmul(tile, V[:, keys], out=product)
+        if left:
+            summed *= shrink
+            summed += np.matmul(tile, V[:, keys], out=product)
+        else:
+            np.matmul(tile, V[:, keys], out=summed)
     call.output[block] = np.divide(summed, np.where(total == 0, 1, total), out=summed)
 
 

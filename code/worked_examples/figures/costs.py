@@ -7,9 +7,9 @@ from matplotlib.colors import ListedColormap
 from matplotlib.patches import Rectangle
 
 from worked_examples.blocked import ring_schedule
-from worked_examples.figures.style import BLUE, GREEN, GREY, PURPLE, RED, new_figure
+from worked_examples.figures.style import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, new_figure
 
-__all__ = ["balance", "measured", "ring", "tiles", "windows", "work"]
+__all__ = ["balance", "kernels", "measured", "ring", "tiles", "windows", "work"]
 
 COLORS = {"plain": RED, "blocked": BLUE, "library": GREEN}
 WORK = {
@@ -84,6 +84,42 @@ def measured(rows, slopes):
         axes.set_yscale("log")
         axes.set_xlabel("length L")
         axes.set_ylabel(label)
+        _label_ends(axes, ends)
+    return figure
+
+
+def kernels(rows, floor):
+    """Draw every kernel's time against length, without a mask and with a causal one.
+
+    Parameters
+    ----------
+    rows : list of dict
+        With `L`, `causal`, `kernel` and `median ms`.
+    floor : callable
+        ``floor(L, causal)``: the seconds that the matrix products alone would take.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure, both = new_figure(width=6.5, height=8, rows=2)
+    names = list(dict.fromkeys(row["kernel"] for row in rows))
+    colors = dict(zip(names, (GREEN, BLUE, PURPLE, ORANGE, RED, GREY, "black"), strict=False))
+    for axes, causal in zip(both, (False, True), strict=True):
+        ends = []
+        for name in names:
+            points = [(row["L"], row["median ms"]) for row in rows
+                      if row["kernel"] == name and row["causal"] == causal]  # fmt: skip
+            if points:
+                lengths, taken = zip(*points, strict=True)
+                axes.plot(lengths, taken, "-o", ms=4, color=colors.get(name, GREY))
+                ends.append((taken[-1], name, colors.get(name, GREY)))
+        lengths = sorted({row["L"] for row in rows})
+        axes.plot(lengths, [1e3 * floor(L, causal) for L in lengths], ":", color=GREY)
+        ends.append((1e3 * floor(lengths[-1], causal), "products alone", GREY))
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log")
+        axes.set(xlabel="length L", ylabel="milliseconds", title="causal" if causal else "dense")
         _label_ends(axes, ends)
     return figure
 

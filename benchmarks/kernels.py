@@ -1,0 +1,306 @@
+"""Kernels of attention over length, heads and causality: time, work a second, memory, slopes.
+
+    python -m benchmarks kernels [--quick] [--json FILE]
+
+Every kernel of one setting is called in turn, over several rounds: a machine's speed changes, and
+the turns share the change. Work is the multiply-adds that the setting needs, h L^2 (d_k + d_v), or
+half of it with a causal mask; what a kernel computes beyond that counts as time. Beside it stand
+the machine's own rates, measured in the same run. Memory is the growth of a fresh process's largest
+resident size, less the output (Linux).
+"""
+
+import argparse
+import math
+import statistics
+import subprocess
+import sys
+import time
+import warnings
+from contextlib import nullcontext
+
+import numpy as np
+import torch
+from torch.nn import functional
+
+from benchmarks.machine import PLOTS, environment, processors, resident_peak
+from worked_examples.attention import scaled_dot_product_attention
+from worked_examples.blocked import blocked_attention
+from worked_examples.fast import _one_blas_thread, fast_attention
+from worked_examples.fused import fused_softmax
+from worked_examples.measuring import slope
+
+WIDTH = 64
+TARGETS = {("fast", False): 1.6, ("fast", True): 1.3,
+           ("fast, numba", False): 1.15, ("fast, numba", True): 1.0}  # fmt: skip
+MEMORY_TARGET_MIB = 25
+# A kernel that keeps its scores gets no setting that would need more, and none so slow.
+MOST_BYTES, MOST_SECONDS = 3 * 2**30, 6.0
+KEEPS_SCORES = {"plain": 3, "library, eager": 3}
+SETTINGS = [(1024, 1), (1024, 8), (2048, 1), (4096, 1), (4096, 8), (8192, 1), (16384, 1)]
+QUICK = [(512, 1), (1024, 1), (1024, 8), (2048, 1)]
+
+
+# ------------------------------------------------------------------------------ what is called
+
+
+def _eager(Q, K, V, causal):
+    scores = Q @ K.transpose(-1, -2) / math.sqrt(Q.shape[-1])
+    if causal:
+        hidden = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).triu(1)
+        scores = scores.masked_fill(hidden, -torch.inf)
+    return scores.softmax(-1) @ V
+
+
+def _layer(Q, causal):
+    """Give nn.MultiheadAttention over as many heads; its four projections are timed with it."""
+    h, L, d_k = Q.shape
+    layer = torch.nn.MultiheadAttention(h * d_k, h, batch_first=True, device=Q.device).eval()
+    X = Q.transpose(0, 1).reshape(1, L, h * d_k)
+    mask = torch.ones(L, L, dtype=torch.bool, device=Q.device).triu(1) if causal else None
+    options = {"need_weights": False, "attn_mask": mask, "is_causal": causal}
+    return lambda: layer(X, X, X, **options)[0]
+
+
+def calls(Q, K, V, causal, device="cpu"):
+    """Return every kernel as a function without arguments, on (h, L, d_k) arrays, by name."""
+    on = [torch.from_numpy(X).to(device) for X in (Q, K, V)]
+    library = {
+        "library, fused": lambda: functional.scaled_dot_product_attention(
+            *(X[None] for X in on), is_causal=causal
+        )[0],
+        "library, eager": lambda: _eager(*on, causal),
+        "MultiheadAttention": _layer(on[0], causal),
+    }
+    if device != "cpu":
+        return {f"{name} ({device})": call for name, call in library.items()}
+    numba = {} if fused_softmax() is None else {
+        "fast, numba": lambda: fast_attention(Q, K, V, causal=causal, fused=True)
+    }  # fmt: skip
+    return {
+        "library, fused": library.pop("library, fused"),
+        "fast": lambda: fast_attention(Q, K, V, causal=causal, fused=False),
+        **numba,
+        "blocked": lambda: blocked_attention(Q, K, V, causal=causal),
+        "plain": lambda: scaled_dot_product_attention(Q, K, V, causal=causal)[0],
+        **library,
+    }
+
+
+def gpu():
+    """Return the device that torch would use beside the processor, and how to wait for it."""
+    if torch.cuda.is_available():
+        return "cuda", torch.cuda.synchronize, torch.cuda.get_device_name()
+    if torch.backends.mps.is_available():
+        return "mps", torch.mps.synchronize, "Apple GPU"
+    return None
+
+
+def seconds_in_turn(functions, rounds, synchronize=None):
+    """Call functions in turn, and return every one's seconds; with a GPU, until it has finished."""
+    times = {name: [] for name in functions}
+    for turn in range(rounds + 1):
+        for name, function in functions.items():
+            start = time.perf_counter()
+            function()
+            if synchronize is not None:
+                synchronize()
+            if turn:  # the first turn compiles, and fills caches
+                times[name].append(time.perf_counter() - start)
+    return times
+
+
+# ----------------------------------------------------------------------------------- the floor
+
+
+def floor():
+    """Measure what this machine can do: multiply-adds and exponentials a second."""
+    rng = np.random.default_rng(0)
+    one, other = rng.normal(size=(2, 2048, 2048)).astype(np.float32)
+    x = -rng.random((512, 512)).astype(np.float32)
+    out = np.empty_like(x)
+    tile = x.copy()
+    sums = [np.zeros((512, 1), dtype=np.float32) for _ in range(2)]
+    t_one, t_other, t_x = map(torch.from_numpy, (one, other, x))
+    compiled = fused_softmax()
+    threads = torch.get_num_threads()
+    products = {"numpy": lambda: one @ other, "torch": lambda: t_one @ t_other}
+    powers = {"numpy": lambda: np.exp(x, out=out), "torch": lambda: torch.exp(t_x)}
+    if compiled is not None:
+        powers["numba, softmax"] = lambda: compiled(tile, *sums, None)
+    rows = []
+    for count in sorted({1, processors()}):
+        torch.set_num_threads(count)
+        with _one_blas_thread() if count == 1 else nullcontext():
+            times = seconds_in_turn(products, 5)
+            rows += [
+                {"rate": f"multiply-adds, {name}", "threads": count,
+                 "G a second": one.size * 2048 / statistics.median(taken) / 1e9}
+                for name, taken in times.items()
+            ]  # fmt: skip
+            if count == 1:
+                times = seconds_in_turn(powers, 15)
+                rows += [
+                    {"rate": f"exponentials, {name}", "threads": 1,
+                     "G a second": x.size / statistics.median(taken) / 1e9}
+                    for name, taken in times.items()
+                ]  # fmt: skip
+    torch.set_num_threads(threads)
+    return rows
+
+
+def floor_seconds(rows, L, h, causal):
+    """Return what products alone would take at numpy's rate on all processors."""
+    peak = max(
+        row["G a second"] for row in rows if row["rate"] == "multiply-adds, numpy"
+    )  # fmt: skip
+    return work(L, h, causal) / peak / 1e9
+
+
+def work(L, h, causal):
+    """Count the multiply-adds that a setting needs."""
+    pairs = L * (L + 1) // 2 if causal else L * L
+    return h * pairs * 2 * WIDTH
+
+
+# ------------------------------------------------------------------------------------- time
+
+
+def times(settings, rounds, rates):
+    """Time every kernel over all settings; a row each, beside the library's fused kernel."""
+    rng = np.random.default_rng(0)
+    device = gpu()
+    rows, slow = [], set()
+    for L, h in settings:
+        for causal in (False, True):
+            inputs = rng.normal(size=(3, h, L, WIDTH)).astype(np.float32)
+            functions = {
+                name: call for name, call in calls(*inputs, causal).items()
+                if name not in slow and KEEPS_SCORES.get(name, 0) * 4 * h * L * L < MOST_BYTES
+            }  # fmt: skip
+            measured = seconds_in_turn(functions, rounds)
+            if device:
+                name, synchronize, _ = device
+                measured |= seconds_in_turn(calls(*inputs, causal, name), rounds, synchronize)
+            base = statistics.median(measured["library, fused"])
+            slow |= {name for name, taken in measured.items() if min(taken) * 4 > MOST_SECONDS}
+            for name, taken in measured.items():
+                low, middle, high = np.percentile(taken, [25, 50, 75])
+                rate = work(L, h, causal) / middle / 1e9
+                rows.append({
+                    "L": L, "heads": h, "causal": causal, "kernel": name,
+                    "median ms": float(1e3 * middle),
+                    "quartiles ms": f"{1e3 * low:.1f}-{1e3 * high:.1f}",
+                    "times library": float(middle / base),
+                    "target": TARGETS.get((name, causal), ""),
+                    "G multiply-adds/s": float(rate),
+                    "share of peak": float(floor_seconds(rates, L, h, causal) / middle),
+                })  # fmt: skip
+    return rows
+
+
+def slopes(rows):
+    """Fit each kernel's slope of time over length, one head, dense: 2 is four times a doubling."""
+    found = []
+    for kernel in dict.fromkeys(row["kernel"] for row in rows):
+        points = [(row["L"], row["median ms"]) for row in rows if row["kernel"] == kernel
+                  and row["heads"] == 1 and not row["causal"]]  # fmt: skip
+        if len(points) > 1:
+            found.append({"kernel": kernel, "lengths": f"{points[0][0]}-{points[-1][0]}",
+                          "slope": slope(*zip(*points, strict=True))})  # fmt: skip
+    return found
+
+
+# ------------------------------------------------------------------------------------ memory
+
+
+def peaks(quick=False):
+    """Measure each kernel's peak memory in a fresh process of its own, one head, two threads."""
+    lengths = (2048, 4096) if quick else (8192, 32768)
+    names = ["library, fused", "fast", "blocked", "plain", "library, eager"]
+    if fused_softmax() is not None:
+        names.insert(2, "fast, numba")
+    rows = []
+    for L in lengths:
+        for name in names:
+            if KEEPS_SCORES.get(name, 0) * 4 * L * L > MOST_BYTES:
+                continue
+            ran = subprocess.run(
+                [sys.executable, "-m", "benchmarks.kernels", name, str(L)],
+                check=True, capture_output=True, text=True, env=environment(),
+            )  # fmt: skip
+            rows.append({
+                "kernel": name, "L": L, "MiB over inputs and output": float(ran.stdout),
+                "target": MEMORY_TARGET_MIB if name.startswith("fast") else "",
+            })  # fmt: skip
+    return rows
+
+
+def peak_of_this_process(name, L):
+    """Call one kernel once, and return by how many MiB this process grew beyond the output."""
+    torch.set_num_threads(2)
+    rng = np.random.default_rng(0)
+    small = rng.normal(size=(3, 1, 32, WIDTH)).astype(np.float32)
+    fast_attention(*small, fused=name.endswith("numba"))
+    if name in ("fast", "fast, numba"):
+
+        def call(Q, K, V):
+            return fast_attention(Q, K, V, threads=2, fused=name.endswith("numba"))
+    else:
+
+        def call(Q, K, V):
+            return calls(Q, K, V, False)[name]()
+
+    call(*small)  # what a first call loads stays out of the count
+    inputs = rng.normal(size=(3, 1, L, WIDTH)).astype(np.float32)
+    before = resident_peak()
+    call(*inputs)
+    return (resident_peak() - before - inputs[0].nbytes) / 2**20
+
+
+# ------------------------------------------------------------------------------------- all of it
+
+
+def measure(quick=False, rounds=None):
+    """Return the tables of this section."""
+    warnings.filterwarnings("ignore", message=".*nested tensor.*")
+    with torch.inference_mode():
+        rates = floor()
+        rows = times(QUICK if quick else SETTINGS, rounds or (3 if quick else 7), rates)
+    found = gpu()
+    where = [{"device": "processor", "runs": "all kernels"},
+             {"device": found[2] if found else "no GPU that torch can use",
+              "runs": "the library's kernels" if found else "nothing"}]  # fmt: skip
+    tables = {
+        "devices": where,
+        "what this machine can do": rates,
+        f"kernels, float32, d_k = {WIDTH}, on {processors()} processors": rows,
+        "slope of time over length, one head, dense": slopes(rows),
+    }
+    if sys.platform == "linux":
+        tables["peak memory, one head, two threads, fresh processes"] = peaks(quick)
+    tables["plot"] = [{"file": str(plot(rows, rates))}]
+    return tables
+
+
+def plot(rows, rates):
+    """Draw time against length on log axes, dense and causal, with the floor; return the file."""
+    from worked_examples.figures import costs
+    from worked_examples.figures.style import use_book_style
+
+    use_book_style()
+    PLOTS.mkdir(parents=True, exist_ok=True)
+    figure = costs.kernels(
+        [row for row in rows if row["heads"] == 1],
+        lambda L, causal: floor_seconds(rates, L, 1, causal),
+    )
+    file = PLOTS / "kernels.svg"
+    figure.savefig(file, metadata={"Date": None})
+    return file
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Print one kernel's peak memory in MiB.")
+    parser.add_argument("kernel")
+    parser.add_argument("L", type=int)
+    options = parser.parse_args()
+    print(peak_of_this_process(options.kernel, options.L))

@@ -1,0 +1,107 @@
+"""The benchmarks measure what they say: counts, turns, devices, and a machine that is busy."""
+
+import json
+import subprocess
+import sys
+
+import benchmarks.__main__ as command
+import numpy as np
+import pytest
+import torch
+from benchmarks import kernels, machine
+
+from worked_examples.attention import scaled_dot_product_attention
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("device", ["cpu", "cpu:0"])
+def test_every_kernel_computes_the_same(causal, device):
+    """cpu:0 stands for a GPU: what runs there is the library's, and its name says where."""
+    Q, K, V = np.random.default_rng(0).normal(size=(3, 2, 33, 64)).astype(np.float32)
+    exact, _ = scaled_dot_product_attention(*(X.astype(float) for X in (Q, K, V)), causal=causal)
+    functions = kernels.calls(Q, K, V, causal, device)
+    layers = [name for name in functions if name.startswith("MultiheadAttention")]
+    assert len(layers) == 1
+    with torch.inference_mode():
+        assert functions.pop(layers[0])().shape == (1, 33, 128)
+        for call in functions.values():
+            np.testing.assert_allclose(np.asarray(call()), exact, atol=2e-6)
+    assert all(("cpu:0" in name) == (device != "cpu") for name in functions)
+    assert len(functions) == (6 if device == "cpu" else 2)
+
+
+def test_turns_alternate_and_wait_for_the_device():
+    calls = []
+    functions = {name: lambda name=name: calls.append(name) for name in "ab"}
+    times = kernels.seconds_in_turn(functions, 3, lambda: calls.append("waited"))
+    assert calls == ["a", "waited", "b", "waited"] * 4  # the first turn is not measured
+    assert {name: len(taken) for name, taken in times.items()} == {"a": 3, "b": 3}
+
+
+def test_work_is_what_the_setting_needs():
+    assert kernels.work(1024, 8, False) == 8 * 1024**2 * 128
+    assert kernels.work(3, 1, True) == 6 * 128
+    rates = [{"rate": "multiply-adds, numpy", "G a second": x} for x in (1.0, 2.0)]
+    assert kernels.floor_seconds(rates, 1024, 1, False) == pytest.approx(1024**2 * 128 / 2e9)
+
+
+def test_times_slopes_and_plot_with_a_gpu(monkeypatch, tmp_path):
+    waited = []
+    monkeypatch.setattr(kernels, "gpu", lambda: ("cpu:0", lambda: waited.append(1), "pretended"))
+    monkeypatch.setattr(kernels, "PLOTS", tmp_path)
+    rates = [{"rate": "multiply-adds, numpy", "G a second": 50.0}]
+    rows = kernels.times([(32, 1), (64, 1)], 1, rates)
+    assert {row["kernel"] for row in rows} >= {"fast", "library, fused (cpu:0)"}
+    assert waited
+    assert all(row["times library"] == 1 for row in rows if row["kernel"] == "library, fused")
+    assert {row["lengths"] for row in kernels.slopes(rows)} == {"32-64"}
+    assert kernels.plot(rows, rates).read_text("utf-8").count("products alone") >= 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks the kernel of Linux")
+def test_a_peak_is_that_of_the_kernel():
+    """The plain kernel holds three matrices of scores at once."""
+    ran = subprocess.run(
+        [sys.executable, "-m", "benchmarks.kernels", "plain", "2048"],
+        check=True, capture_output=True, text=True, env=machine.environment(),
+    )  # fmt: skip
+    assert 2.5 < float(ran.stdout) / (4 * 2048**2 / 2**20) < 4
+
+
+def test_misleading_settings_are_left_out(monkeypatch):
+    monkeypatch.setenv("OPENBLAS_CORETYPE", "Nehalem")
+    assert "OPENBLAS_CORETYPE" not in machine.environment()
+    assert machine.environment()["PATH"]
+
+
+@pytest.mark.parametrize(("before", "after", "warns"), [(0.1, 2.0, False), (1.5, 2.0, True)])
+def test_a_busy_machine_is_told(before, after, warns, monkeypatch):
+    monkeypatch.setattr(machine, "processors", lambda: 2)
+    assert (machine.warning(before, after) is not None) == warns
+
+
+def test_the_command_prints_and_writes_its_sections(monkeypatch, capsys, tmp_path):
+    class Section:
+        @staticmethod
+        def measure(quick, rounds):
+            return {"a table": [{"quick": quick, "rounds": rounds}]}
+
+    asked = []
+    monkeypatch.setattr(
+        command.importlib, "import_module", lambda name: asked.append(name) or Section
+    )
+    file = tmp_path / "out.json"
+    monkeypatch.setattr(sys, "argv", ["benchmarks", "--quick", "--json", str(file)])
+    monkeypatch.delenv("OPENBLAS_CORETYPE", raising=False)
+    monkeypatch.delenv("OPENBLAS_L2_SIZE", raising=False)
+    command.main()
+    assert "benchmarks.build" not in asked
+    assert asked[0] == "benchmarks.kernels"
+    printed = capsys.readouterr().out
+    assert "a table" in printed
+    assert "load before" in printed
+    record = json.loads(file.read_text("utf-8"))
+    assert record["sections"]["kernels"] == {"a table": [{"quick": True, "rounds": None}]}
+    monkeypatch.setattr(sys, "argv", ["benchmarks", "kernel"])
+    with pytest.raises(SystemExit):
+        command.main()
