@@ -3,6 +3,8 @@
 PORT ?= 8000
 PAGE := _build/html/index.html
 BIN := .venv/bin
+# What `ruff format` keeps in shape; a chapter's cells are wrapped by hand.
+FORMATTED := code tests tools sphinx_ext benchmarks
 # A number in the text that disagrees with its cell fails the build and the tests; a reader at
 # work in a notebook gets a line that says so instead.
 export WORKED_EXAMPLES_STRICT := 1
@@ -36,6 +38,7 @@ test: .venv/test-ready book  ## build, and run every test: code, chapters, site
 
 lint: .venv/test-ready  ## check the style of the code and of the chapters' cells
 	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check $(FORMATTED)
 
 bench: .venv/test-ready book  ## measure the explorers, the command line and the pages
 	@$(BIN)/python -m benchmarks

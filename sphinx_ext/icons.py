@@ -6,6 +6,7 @@ under another name than the reserved one; who made it, and the licence, stay in 
 
 import hashlib
 import io
+import logging
 import re
 
 from fontTools import subset
@@ -17,6 +18,8 @@ OWN_NAME = "Book Icons"
 # Of a font's names: family, unique, full, PostScript, typographic family.
 NAMES = {1: OWN_NAME, 3: OWN_NAME, 4: OWN_NAME, 6: OWN_NAME.replace(" ", ""), 16: OWN_NAME}
 PRIVATE = re.compile("[\ue000-\uf8ff]")
+# It would tell the build of each table that it cuts.
+logging.getLogger("fontTools").setLevel(logging.WARNING)
 
 
 def code_points(sheet, elsewhere=""):

@@ -163,11 +163,13 @@ def exact_value(view, name, control):
 @every_chapter
 def test_every_control_moves_the_numbers_as_python_does(live, site, chapter):
     view = live(site, chapter).open().state("live")
+    view.page.evaluate("window.shifts = 0")
     for name in EXPLORERS[chapter]:
         values = {}
         for control in explorers.ALL[name].controls:
             element = view.control(name, control.name)
             element.focus()
+            place = element.bounding_box()
             for key, value in keys_and_values(control):
                 view.page.keyboard.press(key)
                 values[control.name] = value
@@ -176,6 +178,8 @@ def test_every_control_moves_the_numbers_as_python_does(live, site, chapter):
                     reading = control.reading(value)
                     assert element.get_attribute("aria-valuetext") == reading
                     assert exact_value(view, name, control) == value
+            assert element.bounding_box() == place  # nothing moves under a finger
+    assert view.page.evaluate("window.shifts") == 0
     assert [url for url in view.requests if not url.startswith(f"{site}/")] == []
     assert view.messages == []
     assert len(view.page.workers) == 1
@@ -183,31 +187,28 @@ def test_every_control_moves_the_numbers_as_python_does(live, site, chapter):
 
 @every_chapter
 def test_coming_alive_moves_nothing_and_breaks_no_rule(live, site, chapter):
-    view = live(site, chapter).open()
-    view.page.evaluate("document.fonts.ready.then(() => { window.shifts = 0; })")
-    view.state("live")
-    for width in (1280, 390):
-        for scheme in ("light", "dark"):
-            view.page.set_viewport_size({"width": width, "height": 900})
-            view.page.emulate_media(color_scheme=scheme)
-            expect(view.page.locator("html")).to_have_attribute("data-theme", scheme)
-            found = Axe().run(view.page, {"include": [["section.explorer"]]}).response
-            assert [rule["id"] for rule in found["violations"]] == []
-            assert len(found["passes"]) > 5
-            wide = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
-            assert not view.page.evaluate(wide)
-        if width == 1280:
-            assert view.page.evaluate("window.shifts") == 0
-
-
-@every_chapter
-def test_a_narrow_page_does_not_shift_either(live, site, chapter):
     view = live(site, chapter)
-    view.page.set_viewport_size({"width": 390, "height": 900})
-    view.open()
-    view.page.evaluate("document.fonts.ready.then(() => { window.shifts = 0; })")
-    view.state("live")
-    assert view.page.evaluate("window.shifts") == 0
+    for width in (1280, 390):
+        view.page.emulate_media(color_scheme="light")
+        view.page.set_viewport_size({"width": width, "height": 900})
+        view.page.goto("about:blank")
+        view.open()
+        view.page.evaluate("document.fonts.ready.then(() => { window.shifts = 0; })")
+        view.state("live")
+        assert view.page.evaluate("window.shifts") == 0
+        assert broken_rules(view.page) == []
+        view.page.emulate_media(color_scheme="dark")
+        expect(view.page.locator("html")).to_have_attribute("data-theme", "dark")
+        assert broken_rules(view.page) == []
+        wide = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+        assert not view.page.evaluate(wide)
+
+
+def broken_rules(page):
+    """Name axe's rules that an explorer breaks."""
+    found = Axe().run(page, {"include": [["section.explorer"]]}).response
+    assert len(found["passes"]) > 5
+    return [rule["id"] for rule in found["violations"]]
 
 
 def positions(control):
@@ -595,8 +596,10 @@ def test_a_killed_worker_is_replaced_at_the_next_move(live, site):
     move_and_compare(view)
 
 
-def test_a_missing_script_leaves_the_controls_at_rest(live, host):
-    host.faults["page.js"] = "missing"
+@pytest.mark.parametrize("fault", ["missing", "truncated"])
+@pytest.mark.parametrize("file", ["page.js", "values.js"])
+def test_a_broken_script_of_ours_leaves_the_controls_at_rest(live, host, file, fault):
+    host.faults[file] = fault
     view = live(host.address).open()
     view.page.wait_for_load_state("networkidle")
     name = EXPLORERS[FIRST][0]
@@ -737,6 +740,32 @@ def test_a_control_that_the_browser_has_moved_back_is_caught_up_with(live, site)
     view.open()
     view.shows(name, **{slider.name: slider.minimum})
     assert exact_value(view, name, slider) == slider.minimum
+
+
+def test_a_page_back_from_the_browsers_memory_catches_up(live, site):
+    view, name = live(site).open().state("live"), EXPLORERS[FIRST][0]
+    slider = first_slider(name)
+    view.control(name, slider.name).evaluate(
+        """(input, value) => {
+             input.value = value;
+             dispatchEvent(new PageTransitionEvent("pageshow", { persisted: true }));
+           }""",
+        str(slider.minimum),
+    )
+    view.shows(name, **{slider.name: slider.minimum})
+
+
+def test_with_reduced_motion_nothing_moves_by_itself(live, site):
+    view = live(site, reduced_motion="reduce").open().state("live")
+    view.page.evaluate(
+        """() => { window.motions = [];
+             for (const kind of ["transitionrun", "animationstart"]) {
+               addEventListener(kind, (e) => window.motions.push(e.target.outerHTML), true);
+             } }"""
+    )
+    move_and_compare(view)
+    assert view.page.evaluate("window.motions") == []
+    assert view.page.evaluate("getComputedStyle(document.documentElement).scrollBehavior") == "auto"
 
 
 @every_chapter

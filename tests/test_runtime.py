@@ -134,3 +134,13 @@ def test_another_version_of_anything_served_gets_another_name(tmp_path):
 
 def test_our_package_is_the_same_bytes_each_time():
     assert runtime.our_package(ROOT) == runtime.our_package(ROOT)
+
+
+def test_the_same_files_give_the_same_snapshot(tmp_path):
+    served = runtime.laid_out(runtime.ROOT)
+    assert served, "no runtime laid out: run `make book` first"
+    for name in (*runtime.SUMS, "pyodide-lock.json"):
+        (tmp_path / name).symlink_to(served / name)
+    runtime.add_snapshot(runtime.ROOT, tmp_path)
+    again = (tmp_path / "snapshot.packed").read_bytes()
+    assert again == (served / "snapshot.packed").read_bytes()

@@ -17,7 +17,9 @@ from sphinx_ext import styles
 PAGES = built_pages()
 CHAPTERS = [page for page in PAGES if re.match(r"book/\d\d_", page)]
 NOTEBOOKS = sorted(path.stem for path in (ROOT / "book").glob("[0-9][0-9]_*.ipynb"))
-VIEWS = [(width, scheme) for width in (1280, 390) for scheme in ("light", "dark")]
+WIDTHS = (1280, 390)
+# axe's rules whose outcome depends on colours: all others see the same page in both schemes.
+COLOUR_RULES = ("color-contrast", "link-in-text-block")
 # What an unfinished removal of require.js, the widgets' manager or thebe would leave behind.
 UNWANTED = ("require.js", "require.min.js", "html-manager", "thebe", "jupyter.widget")
 
@@ -28,6 +30,13 @@ every_chapter = pytest.mark.parametrize("page", CHAPTERS)
 @cache
 def soup(page):
     return BeautifulSoup((SITE / page).read_text("utf-8"), "html.parser")
+
+
+@cache
+def anchors(page):
+    """Return every place of a page that a link can lead to."""
+    marked = soup(page).select("[id], [name]")
+    return {element.get(key) for element in marked for key in ("id", "name")}
 
 
 def name(element):
@@ -55,9 +64,8 @@ def dead_links(page, folder=SITE):
         if not file.is_file():
             dead.append(name(link))
         elif anchor and file.suffix == ".html":
-            goal = soup(file.resolve().relative_to(folder).as_posix())
-            if goal.find(id=anchor) is None and goal.find(attrs={"name": anchor}) is None:
-                dead.append(name(link))
+            places = anchors(file.resolve().relative_to(folder).as_posix())
+            dead += [name(link)] if anchor not in places else []
     return dead
 
 
@@ -233,16 +241,25 @@ def look(browser, site):
 
 
 @every_page
-@pytest.mark.parametrize(("width", "scheme"), VIEWS)
-def test_a_page_loads_cleanly_and_is_accessible(look, site, page, width, scheme):
-    view = look(page, width, scheme)
-    assert view.page.evaluate("document.documentElement.dataset.theme") == scheme
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_page_loads_cleanly_and_is_accessible(look, site, page, width):
+    view = look(page, width, "light")
+    assert theme(view) == "light"
+    # Code has the same colours at every width, and each of its words costs axe time.
+    leave_out = ["pre"] if width < max(WIDTHS) else []
+    assert wider_than_window(view.page) == []
+    assert violations(view.page, leave_out) == []
+    # In the other scheme the same elements have other colours.
+    view.page.emulate_media(color_scheme="dark")
+    view.page.wait_for_function("() => document.documentElement.dataset.theme === 'dark'")
+    assert violations(view.page, leave_out, rules=COLOUR_RULES) == []
     assert [url for url in view.requests if not url.startswith(f"{site}/")] == []
     assert view.messages == []
     assert view.failures == []
-    assert wider_than_window(view.page) == []
-    # Code has the same colours at every width, and each of its words costs axe time.
-    assert violations(view.page, leave_out=["pre"] if width < 1280 else []) == []
+
+
+def theme(view):
+    return view.page.evaluate("document.documentElement.dataset.theme")
 
 
 # What a page may weigh before the runtime, compressed as hosts compress it.
@@ -343,11 +360,23 @@ def wider_than_window(page):
     )
 
 
-def violations(page, leave_out=()):
-    """Return each rule of axe that the page breaks, and where."""
+def violations(page, leave_out=(), rules=()):
+    """Return each rule of axe that the page breaks, and where; it may be asked for some alone."""
     context = {"exclude": [[selector] for selector in leave_out]} if leave_out else None
-    found = Axe().run(page, context).response["violations"]
+    options = {"resultTypes": ["violations"]}
+    if rules:
+        options["runOnly"] = {"type": "rule", "values": list(rules)}
+    found = Axe().run(page, context, options).response["violations"]
     return [f"{rule['id']}: {node['target']}" for rule in found for node in rule["nodes"]]
+
+
+def test_the_rules_about_colours_are_all_of_them(look):
+    page = look("index.html").page
+    page.add_style_tag(content="main p { color: #999 !important; }")
+    broken = violations(page, rules=COLOUR_RULES)
+    assert {text.partition(":")[0] for text in broken} == {"color-contrast"}
+    known = page.evaluate("axe.getRules(['cat.color']).filter(r => !r.tags.includes('wcag2aaa'))")
+    assert {rule["ruleId"] for rule in known} == set(COLOUR_RULES)
 
 
 def test_the_switch_turns_the_page_dark_and_keeps_it(look):
@@ -362,7 +391,7 @@ def test_the_switch_turns_the_page_dark_and_keeps_it(look):
     while view.page.evaluate("document.documentElement.dataset.theme") != "dark":
         button.click()
     view.page.goto(view.page.url)
-    assert view.page.evaluate("document.documentElement.dataset.theme") == "dark"
+    assert theme(view) == "dark"
     assert view.messages == []
 
 
@@ -419,6 +448,8 @@ def test_a_printed_chapter_has_its_number_and_the_controls_values(look):
 @every_chapter
 def test_figures_are_light_on_a_dark_page(look, page):
     view = look(page, 1280, "dark")
+    assert theme(view) == "dark"
+    assert view.messages == []
     for image in view.page.locator(".cell_output figure img").all():
         style = image.evaluate(
             "e => [getComputedStyle(e).filter, getComputedStyle(e).backgroundColor]"
