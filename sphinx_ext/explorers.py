@@ -12,8 +12,8 @@ EXPLORER = re.compile(r'<p class="explorer-title" id="([^"]+)">(.*?)</p>')
 def lead(body):
     """Return a page's text with links to its explorers under its title.
 
-    >>> lead('<h1>A</h1><p class="explorer-title" id="b-title">What if?</p>')[:68]
-    '<h1>A</h1><p class="to-explorers">Explore: <a href="#b-title">What if?<'
+    >>> lead('<h1>A</h1><p class="explorer-title" id="b-title">What if?</p>').split("</p>")[0]
+    '<h1>A</h1><p class="to-explorers">Explore: <a href="#b-title">What if?</a>'
     """
     found = EXPLORER.findall(body)
     if not found:

@@ -408,24 +408,24 @@ def test_tables_fit_a_screen_and_show_where_they_scroll_on_a_phone(look, page):
     assert view.page.evaluate(SCROLLERS) == []
     view.page.set_viewport_size({"width": 390, "height": 900})
     view.page.wait_for_function(
-        f"({SCROLLERS})().every((found) => String(found) === 'true,0,region,true')"
+        f"() => ({SCROLLERS})().every((found) => String(found) === 'true,0,region,true')"
     )
 
 
 def test_a_scrolling_table_fades_on_the_sides_on_which_it_goes_on(look):
     view = look("book/05_heads.html", 390)
-    table = view.page.locator(".goes-on-right[role=region]").first
+    name = view.page.locator(".goes-on-right[role=region]").first.get_attribute("aria-label")
+    table = view.page.locator(f"[aria-label='{name}']")
     table.evaluate("e => { e.scrollLeft = 5; }")
-    expect(table).to_have_class(
-        re.compile("goes-on-left.*goes-on-right|goes-on-right.*goes-on-left")
-    )
-    table.evaluate("e => { e.scrollLeft = e.scrollWidth; }")
     expect(table).to_have_class(re.compile("goes-on-left"))
+    expect(table).to_have_class(re.compile("goes-on-right"))
+    table.evaluate("e => { e.scrollLeft = e.scrollWidth; }")
     expect(table).not_to_have_class(re.compile("goes-on-right"))
+    expect(table).to_have_class(re.compile("goes-on-left"))
 
 
-# Gives, as printed, the title's words and number, and what the controls show.
-PRINTED = """() => [...document.querySelectorAll("h1, .explorer-control, .cell")]
+# Gives, as printed, the titles and the cells, and whether a page may end within them.
+PRINTED = """() => [...document.querySelectorAll("h1, div.cell")]
   .filter((e) => e.checkVisibility()).map((e) => [e.tagName, e.innerText.trim(),
     getComputedStyle(e).breakInside])"""
 
@@ -437,7 +437,8 @@ def test_a_printed_chapter_has_its_number_and_the_controls_values(look):
     titles = [text for tag, text, _ in found if tag == "H1"]
     assert len(titles) == 1
     assert titles[0].startswith("2. ")
-    assert all(inside == "avoid" for tag, text, inside in found if text and tag == "DIV")
+    cells = [inside for tag, _, inside in found if tag == "DIV"]
+    assert set(cells) == {"avoid"}
     fields = view.page.locator(".explorer-exact")
     assert fields.count() > 3
     assert all(field.is_visible() for field in fields.all())
@@ -472,7 +473,7 @@ def test_search_shows_the_words_around_what_it_found(look, word):
     expect(view.page.locator("#search-results > p").first).to_contain_text("finished")
     chapters = view.page.locator("#search-results li:has(a[href*='book/0'])")
     summaries = [item.locator("p.context").inner_text() for item in chapters.all()]
-    assert len(summaries) >= 5
+    assert len(summaries) >= 2
     assert [text for text in summaries if word not in text.lower()] == []
     assert [text for text in summaries if ".ipynb" in text or "Contents" in text] == []
 
