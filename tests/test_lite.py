@@ -203,7 +203,10 @@ def test_a_site_under_a_prefix(browser):
         notebook = Notebook(context, f"{address}/some/prefix").open("05_heads")
         first = notebook.page.locator(".jp-CodeCell").first
         first.click()
-        notebook.run(first)
+        notebook.page.keyboard.press("Shift+Enter")
+        prompt = first.locator(".jp-InputPrompt")
+        expect(prompt).to_have_text("[*]:")  # while Python starts
+        expect(prompt).to_have_text("[1]:", timeout=PATIENCE)
         second = notebook.cell("import numpy as np")
         second.click()
         notebook.run(second)
@@ -293,11 +296,20 @@ def test_what_torch_gave_is_there_for_every_chapter():
 def test_without_its_files_the_book_goes_on_and_says_so(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(lite, "ROOT", tmp_path)
     monkeypatch.setattr(lite, "key", lambda root: "k")
+    monkeypatch.setattr(lite, "labextensions", list)
     stale = tmp_path / "_build" / "lite" / "old"
     stale.mkdir(parents=True)
     assert lite.main([]) == 0
     assert "will not open in the browser" in capsys.readouterr().out
     assert not stale.exists()
+
+
+def test_without_jupyterlite_too(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(lite, "ROOT", tmp_path)
+    monkeypatch.setattr(lite, "NEEDED", ("no-such-package",))
+    assert lite.key(ROOT) is None
+    assert lite.main([]) == 0
+    assert "it needs no-such-package" in capsys.readouterr().out
 
 
 def buttons(made, suffix=".ipynb"):

@@ -21,7 +21,6 @@ import time
 import zipfile
 from contextlib import suppress
 from importlib import metadata
-from importlib.util import find_spec
 from pathlib import Path
 
 from tools import notebooks, runtime
@@ -187,7 +186,7 @@ def compile_packages(root, plain, wheels):
 def build_app(extensions, scratch, out):
     """Let jupyterlite-core lay out Jupyter's own files."""
     settings = {
-        "apps": ["lab", "notebooks"],
+        "apps": ["lab", "notebooks", "tree"],
         "federated_extensions": [str(path) for path in extensions],
         "ignore_sys_prefix": ["federated_extensions"],
         "no_libarchive": True,
@@ -384,7 +383,7 @@ def main(arguments=None):
     argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args(arguments)
     core = runtime.cache_folder()
     reason = None
-    if find_spec("jupyterlite_core") is None or key(ROOT) is None:
+    if key(ROOT) is None or not all(path.is_dir() for path in labextensions()):
         reason = f"it needs {', '.join(NEEDED)}"
     elif runtime.laid_out(ROOT) is None or runtime.missing(core, runtime.PACKAGES):
         reason = "its packages are not there"

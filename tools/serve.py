@@ -20,7 +20,7 @@ class Quiet(SimpleHTTPRequestHandler):
 
     def end_headers(self):
         """Let browsers keep what carries its sum in its address, as a host should."""
-        if self.found and "/_runtime/" in self.path:
+        if self.found and any(place in self.path for place in ("/_runtime/", "/lite/python-")):
             self.send_header("Cache-Control", "public, max-age=31536000, immutable")
         super().end_headers()
 
