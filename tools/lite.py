@@ -232,8 +232,10 @@ def assemble(root, folder, results, target):
         if path.suffix in (".html", ".css", ".js"):
             shutil.copyfile(path, new / path.name)
     add_contents(root, new)
-    for page in [*new.glob("*.html"), *new.glob("*/index.html")]:
-        page.write_text(_guarded(page), "utf-8")
+    for page in new.glob("*.html"):
+        page.write_text(_finished(page, "../"), "utf-8")
+    for page in new.glob("*/index.html"):
+        page.write_text(_finished(page, "../../"), "utf-8")
     shutil.rmtree(target, ignore_errors=True)
     new.rename(target)
 
@@ -367,12 +369,14 @@ def _described(path, kind, **more):
     return item | {"mimetype": None} | more
 
 
-def _guarded(page):
-    """Return a page of Jupyter's with the policy that it can live with."""
+def _finished(page, up):
+    """Return a page of Jupyter's with the book's name, its icon, and a policy it can live with."""
     from sphinx_ext import policy
 
-    text = page.read_text("utf-8")
-    return re.sub("<title>.*?</title>", f"<title>{NAME}</title>", policy.guard_jupyter(text))
+    icon = f'<link rel="icon" href="{up}_static/favicon.svg" />\n  '
+    text = page.read_text("utf-8").replace("</head>", f"{icon}</head>", 1)
+    text = re.sub("<title>Jupyter.*?</title>", f"<title>{NAME}</title>", text)
+    return policy.guard_jupyter(text)
 
 
 # --- command line --------------------------------------------------------------------------------
