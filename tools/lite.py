@@ -21,7 +21,6 @@ import time
 import zipfile
 from contextlib import suppress
 from importlib import metadata
-from importlib.util import find_spec
 from pathlib import Path
 
 from tools import notebooks, runtime
@@ -187,7 +186,7 @@ def compile_packages(root, plain, wheels):
 def build_app(extensions, scratch, out):
     """Let jupyterlite-core lay out Jupyter's own files."""
     settings = {
-        "apps": ["lab", "notebooks"],
+        "apps": ["lab", "notebooks", "tree"],
         "federated_extensions": [str(path) for path in extensions],
         "ignore_sys_prefix": ["federated_extensions"],
         "no_libarchive": True,
@@ -233,8 +232,10 @@ def assemble(root, folder, results, target):
         if path.suffix in (".html", ".css", ".js"):
             shutil.copyfile(path, new / path.name)
     add_contents(root, new)
-    for page in [*new.glob("*.html"), *new.glob("*/index.html")]:
-        page.write_text(_guarded(page), "utf-8")
+    for page in new.glob("*.html"):
+        page.write_text(_finished(page, "../"), "utf-8")
+    for page in new.glob("*/index.html"):
+        page.write_text(_finished(page, "../../"), "utf-8")
     shutil.rmtree(target, ignore_errors=True)
     new.rename(target)
 
@@ -368,12 +369,14 @@ def _described(path, kind, **more):
     return item | {"mimetype": None} | more
 
 
-def _guarded(page):
-    """Return a page of Jupyter's with the policy that it can live with."""
+def _finished(page, up):
+    """Return a page of Jupyter's with the book's name, its icon, and a policy it can live with."""
     from sphinx_ext import policy
 
-    text = page.read_text("utf-8")
-    return re.sub("<title>.*?</title>", f"<title>{NAME}</title>", policy.guard_jupyter(text))
+    icon = f'<link rel="icon" href="{up}_static/favicon.svg" />\n  '
+    text = page.read_text("utf-8").replace("</head>", f"{icon}</head>", 1)
+    text = re.sub("<title>Jupyter.*?</title>", f"<title>{NAME}</title>", text)
+    return policy.guard_jupyter(text)
 
 
 # --- command line --------------------------------------------------------------------------------
@@ -384,7 +387,7 @@ def main(arguments=None):
     argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args(arguments)
     core = runtime.cache_folder()
     reason = None
-    if find_spec("jupyterlite_core") is None or key(ROOT) is None:
+    if key(ROOT) is None or not all(path.is_dir() for path in labextensions()):
         reason = f"it needs {', '.join(NEEDED)}"
     elif runtime.laid_out(ROOT) is None or runtime.missing(core, runtime.PACKAGES):
         reason = "its packages are not there"

@@ -20,7 +20,8 @@ class Quiet(SimpleHTTPRequestHandler):
 
     def end_headers(self):
         """Let browsers keep what carries its sum in its address, as a host should."""
-        if self.found and ("/_runtime/" in self.path or "/_model/" in self.path):
+        kept = ("/_runtime/", "/_model/", "/lite/python-")
+        if self.found and any(place in self.path for place in kept):
             self.send_header("Cache-Control", "public, max-age=31536000, immutable")
         super().end_headers()
 

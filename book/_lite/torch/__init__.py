@@ -14,7 +14,9 @@ __all__ = ["NeedsTorch"]
 
 
 def __getattr__(name):
-    if name.startswith("_") and name != "__version__":
+    if name == "__version__":
+        raise NeedsTorch("torch.__version__")
+    if name.startswith("_"):
         raise AttributeError(name)
     return _parts.Part(f"torch.{name}")
 
