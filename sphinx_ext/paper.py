@@ -21,30 +21,39 @@ def note_book(app, config):
 
 
 def offer(app, pagename, templatename, context, doctree):
-    """Add the link to each page's downloads, and in words to the first page."""
+    """Add the links to each page's downloads, and in words to the first page."""
     size = app.config.book_paper
     if not size or doctree is None:
         return
-    link = context["pathto"](pdf.NAME, 1)
-    button = {"type": "link", "url": link, "text": "Whole book", "icon": "fas fa-file-pdf"}
-    button |= {"tooltip": f"The whole book as a PDF, {size}", "label": LABEL}
+    paper, ebook = (context["pathto"](name, 1) for name in (pdf.NAME, pdf.EPUB))
     for group in context["header_buttons"]:
         if group.get("label") == "download-buttons":
-            group["buttons"].append(button)
+            group["buttons"] += [
+                _button(paper, "Book (.pdf)", f"The whole book on paper, {size}"),
+                _button(ebook, "Book (.epub)", "The whole book as an e-book"),
+            ]
     if pagename == app.config.root_doc:
-        words = f'<p><a href="{link}">The whole book on paper</a> (PDF, {size}).</p>'
-        context["body"] += words
+        context["body"] += (
+            f'<p><a href="{paper}">The whole book on paper</a> (PDF, {size}), '
+            f'and <a href="{ebook}">as an e-book</a> (EPUB).</p>'
+        )
+
+
+def _button(url, text, tooltip):
+    button = {"type": "link", "url": url, "text": text, "tooltip": tooltip, "label": LABEL}
+    return button | {"icon": "fas fa-book"}
 
 
 def serve(app, exception):
     """Put the printed book among the pages, or take an older one away."""
     if exception is not None or app.builder.name != "html":
         return
-    target = Path(app.outdir) / pdf.NAME
-    if app.config.book_paper:
-        shutil.copyfile(Path(app.srcdir) / "_build/pdf" / pdf.NAME, target)
-    else:
-        target.unlink(missing_ok=True)
+    for name in (pdf.NAME, pdf.EPUB):
+        target = Path(app.outdir, name)
+        if app.config.book_paper:
+            shutil.copyfile(Path(app.srcdir) / "_build/pdf" / name, target)
+        else:
+            target.unlink(missing_ok=True)
 
 
 def setup(app):

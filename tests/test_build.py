@@ -155,17 +155,21 @@ def test_the_printed_book_is_offered_while_it_is_of_the_same_sources(small):
     folder = small / "_build/pdf"
     folder.mkdir(parents=True)
     (folder / pdf.NAME).write_bytes(b"%PDF")
+    (folder / pdf.EPUB).write_bytes(b"PK")
     (folder / pdf.KEY).write_text(pdf.key(small, Address()))
     printed, good = build(small)
     assert good, printed
     assert (small / "_build/html" / pdf.NAME).read_bytes() == b"%PDF"
     assert f'href="../{pdf.NAME}"' in page(small)
     assert f'<a href="{pdf.NAME}">The whole book on paper</a>' in page(small, "index")
+    assert (small / "_build/html" / pdf.EPUB).read_bytes() == b"PK"
+    assert f'href="../{pdf.EPUB}"' in page(small)
 
     (small / "index.md").write_text("# A book\n\nOther words.\n")
     printed, good = build(small)
     assert good, printed
     assert not (small / "_build/html" / pdf.NAME).exists()
+    assert not (small / "_build/html" / pdf.EPUB).exists()
     assert pdf.NAME not in page(small)
     assert pdf.NAME not in page(small, "index")
 

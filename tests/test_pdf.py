@@ -1,11 +1,13 @@
 """The book on paper, printed from the built site and read with another program."""
 
 import re
+import zipfile
+from xml.etree import ElementTree
 
 import pypdf
 import pytest
 from conftest import ROOT, SITE
-from tools import pdf
+from tools import epub, pdf
 
 LIVE, SOURCE = "https://someone.github.io/fork/", "https://github.com/someone/fork"
 NOTEBOOKS = sorted(path.stem for path in (ROOT / "book").glob("[0-9][0-9]_*.ipynb"))
@@ -17,10 +19,10 @@ def book():
 
 
 @pytest.fixture(scope="module")
-def printed(tmp_path_factory):
+def printed(tmp_path_factory, book):
     """Print the site as a fork's workflow would; print_book itself fails on a request elsewhere."""
     file = tmp_path_factory.mktemp("paper") / pdf.NAME
-    pages = pdf.print_book(SITE, file, LIVE, SOURCE)
+    pages = pdf.print_book(book, SITE, file)
     reader = pypdf.PdfReader(file)
     assert len(reader.pages) == pages
     return reader
@@ -150,9 +152,61 @@ def test_no_control_and_no_set_up_is_printed(page):
 
 
 def test_without_an_address_nothing_leads_to_one():
-    text = pdf.Book(SITE).html()
-    assert "The live book" not in text
-    assert "Live at" not in text
+    leaf = pdf.Leaf(SITE, "book/03_scaling.html", {"book/03_scaling.html"}, "")
+    assert "Live at" not in leaf.article.get_text()
+    assert "Shown for: " in leaf.article.get_text()
+    links = [link["href"] for link in leaf.article.select("[href]")]
+    assert links
+    assert [link for link in links if not link.startswith(("#", "http"))] == []
+
+
+# --- the e-book --------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def ebook(tmp_path_factory, book):
+    """Pack the site as an e-book and take it apart again: {name: text}."""
+    file = tmp_path_factory.mktemp("epub") / pdf.EPUB
+    count = epub.pack(book, SITE, file)
+    with zipfile.ZipFile(file) as archive:
+        first = archive.infolist()[0]
+        assert (first.filename, first.compress_type) == ("mimetype", zipfile.ZIP_STORED)
+        files = {name: archive.read(name).decode() for name in archive.namelist()}
+    assert len(files) == count
+    assert files["mimetype"] == "application/epub+zip"
+    return files
+
+
+def test_every_file_of_the_ebook_is_listed_and_is_xml(ebook):
+    package = ElementTree.fromstring(ebook["book/book.opf"])
+    listed = {item.get("href") for item in package.iter("{http://www.idpf.org/2007/opf}item")}
+    inside = {name.removeprefix("book/") for name in ebook if name.startswith("book/")}
+    assert listed == inside - {"book.opf"}
+    for name, text in ebook.items():
+        if name.endswith((".xhtml", ".svg", ".opf", ".xml")):
+            ElementTree.fromstring(text)
+
+
+def test_every_link_of_the_ebook_has_its_place(ebook, book):
+    ids = {
+        name: {element.get("id") for element in ElementTree.fromstring(text).iter()}
+        for name, text in ebook.items()
+        if name.endswith(".xhtml")
+    }
+    dead = []
+    for name, text in ebook.items():
+        for target in re.findall(r'(?:href|src)="([^"]+)"', text) if name in ids else []:
+            file, _, anchor = target.partition("#")
+            if not target.startswith("http"):
+                found = f"book/{file}" in ebook if file else False
+                if not found or (anchor and anchor not in ids[f"book/{file}"]):
+                    dead.append((name, target))
+    assert dead == []
+    contents = ebook["book/contents.xhtml"]
+    assert [title for title in titles(book) if f">{title}</a>" not in contents] == []
+    mathematics = sum(text.count("<math") for text in ebook.values())
+    assert mathematics > 300
+    assert not any("katex-html" in text or "<script" in text for text in ebook.values())
 
 
 def test_a_change_of_the_sources_makes_a_printed_book_stale(tmp_path):

@@ -1,4 +1,4 @@
-"""Print the built site as one book: _build/pdf/self-attention-worked.pdf.
+"""Print the built site as one book, _build/pdf/self-attention-worked.pdf, and pack an e-book of it.
 
     python tools/pdf.py            what `make pdf` does, between two builds of the site
 
@@ -19,13 +19,15 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from tools import address as published  # noqa: E402
+from tools import epub  # noqa: E402
 
 NAME = "self-attention-worked.pdf"
+EPUB = "self-attention-worked.epub"
 KEY = "key"
 # What goes into a page: while none of it changes, the printed book is the one on the site.
 SOURCES = (
     "index.md", "_toc.yml", "_config.yml", "pyproject.toml", "requirements.txt", "book/**/*.*",
-    "code/**/*.py", "sphinx_ext/*.py", "tools/pdf.*", "tools/address.py",
+    "code/**/*.py", "sphinx_ext/*.py", "tools/pdf.*", "tools/epub.py", "tools/address.py",
 )  # fmt: skip
 # On the site alone: a list that the chapters hold already, the reference of the code, and what is
 # of use on other pages.
@@ -233,18 +235,24 @@ class Book:
         self.name, self.live, self.repository = leaves[0].title, live, repository
         leaves[0].article.select_one("h1").string = leaves[0].title = "About this book"
         self.styles = [link["href"] for link in index.select("link[rel=stylesheet]")]
-        # What stands in the contents, (anchor, title), and every heading.
-        self.entries, self.headings, self.bodies = [], ["Contents"], []
+        # What stands in the contents, (anchor, title); every heading; (anchor, title, element).
+        self.entries, self.headings, self.parts = [], ["Contents"], []
         for leaf in leaves:
-            self._add(leaf.id, leaf.title, leaf.headings(), leaf.article.decode_contents())
+            self._add(leaf.id, leaf.title, leaf.headings(), leaf.article)
             if leaf is chapters[-1]:
                 self._add("solutions", "Solutions", *_solutions(chapters))
 
-    def _add(self, anchor, title, headings, inner):
+    def _add(self, anchor, title, headings, part):
         self.entries.append((anchor, title))
         self.headings += headings
-        style = f"page: leaf{len(self.entries)}"
-        self.bodies.append(f'<div class="leaf" id="{anchor}" style="{style}">{inner}</div>')
+        self.parts.append((anchor, title, part))
+
+    def _leaves(self):
+        return "".join(
+            f'<div class="leaf" id="{anchor}" style="page: leaf{number}">'
+            f"{part.decode_contents()}</div>"
+            for number, (anchor, _, part) in enumerate(self.parts, 1)
+        )
 
     def html(self, numbers=None):
         """Return the page.
@@ -265,7 +273,7 @@ class Book:
             f'<!doctype html><html lang="en" data-theme="light"><head><meta charset="utf-8">'
             f"<title>{html.escape(self.name)}</title>{''.join(links)}<style>{own}\n{heads}</style>"
             f'</head><body><main class="bd-content"><article class="bd-article">'
-            f"{self._cover()}{self._contents(numbers or {})}{''.join(self.bodies)}"
+            f"{self._cover()}{self._contents(numbers or {})}{self._leaves()}"
             f"</article></main></body></html>"
         )
 
@@ -299,23 +307,28 @@ def _css_string(text):
 
 
 def _solutions(chapters):
-    """Return the headings and the HTML of all solutions, under their chapters and exercises."""
-    headings, parts = ["Solutions"], ["<h1>Solutions</h1>"]
+    """Return the headings and the element of all solutions, under their chapters and exercises."""
+    new = chapters[0].new
+    headings, part = ["Solutions"], new("div")
+    part.append(new("h1", "Solutions"))
     for leaf in chapters:
         headings.append(leaf.title)
-        parts.append(f"<h2>{html.escape(leaf.title)}</h2>")
+        part.append(new("h2", leaf.title))
         for anchor, title, body in leaf.solutions:
             words = title.removeprefix("Exercise: ")
             headings.append(words)
-            parts.append(f'<section id="{anchor}"><h3>{html.escape(words)}</h3>{body}</section>')
-    return headings, "".join(parts)
+            section = new("section", id=anchor)
+            section.append(new("h3", words))
+            section.append(body)
+            part.append(section)
+    return headings, part
 
 
 # --- printing ----------------------------------------------------------------------------------
 
 
-def print_book(site, target, live="", repository=""):
-    """Print the site into a file; return how many pages it has.
+def print_book(book, site, target):
+    """Print a book into a file; return how many pages it has.
 
     Printed twice: only then is it known on which page each chapter begins.
 
@@ -327,7 +340,6 @@ def print_book(site, target, live="", repository=""):
     from tools.browser import launched
     from tools.serve import served
 
-    book = Book(site, live, repository)
     target.parent.mkdir(parents=True, exist_ok=True)
     numbers, asked = {}, []
     with served(site) as address, launched() as browser:
@@ -397,12 +409,14 @@ def main(arguments=None):
     """Print the book of this checkout."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.parse_args(arguments)
-    address = published.find(ROOT)
+    address, site = published.find(ROOT), ROOT / "_build/html"
     target = ROOT / "_build/pdf" / NAME
     (target.parent / KEY).unlink(missing_ok=True)
-    pages = print_book(ROOT / "_build/html", target, published.site(address), address.url)
+    book = Book(site, published.site(address), address.url)
+    pages = print_book(book, site, target)
+    epub.pack(book, site, target.with_name(EPUB))
     (target.parent / KEY).write_text(key(ROOT, address))
-    print(f"The book on paper: {target} ({pages} pages, {size(target)})")
+    print(f"The book on paper: {target} ({pages} pages, {size(target)}); beside it {EPUB}")
     return 0
 
 
