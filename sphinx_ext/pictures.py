@@ -24,7 +24,7 @@ NUMBER = re.compile(r"-?\d+\.\d+")
 def shrink(svg):
     r"""Return a picture without what is not drawn, its places to a hundredth of a point.
 
-    >>> shrink('<path d="M 1.234567 2.000000 \\nL 3.5 4 \\n" style="a: b"/>')
+    >>> shrink('<path d="M 1.234567 2.000000 \nL 3.5 4 \n" style="a: b"/>')
     '<path d="M1.23 2L3.5 4" style="a: b"/>'
     """
     svg = PLACES.sub(lambda found: found[1] + _places(found[2]) + found[3], NOT_DRAWN.sub("", svg))
