@@ -344,7 +344,7 @@ def print_book(book, site, target):
     numbers, asked = {}, []
     with served(site) as address, launched() as browser:
         page = browser.new_page(color_scheme="light")
-        page.set_default_timeout(120_000)
+        page.set_default_timeout(300_000)  # A busy machine is no failure.
         page.on("request", lambda request: asked.append(request.url))
 
         def answer(route):
