@@ -198,7 +198,7 @@ def test_coming_alive_moves_nothing_and_breaks_no_rule(live, site, chapter):
         assert view.page.evaluate("window.shifts") == 0
         assert broken_rules(view.page) == []
         view.page.emulate_media(color_scheme="dark")
-        expect(view.page.locator("html")).to_have_attribute("data-theme", "dark")
+        expect(view.page.locator("html")).to_have_attribute("data-theme", "dark", timeout=PATIENCE)
         assert broken_rules(view.page) == []
         wide = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
         assert not view.page.evaluate(wide)
