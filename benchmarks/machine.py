@@ -74,12 +74,16 @@ def warning(before, after):
     return None
 
 
+def forget_peak():
+    """Let `resident_peak` count from here on, from what is held now (Linux)."""
+    Path("/proc/self/clear_refs").write_text("5")
+
+
 def resident_peak():
-    """Return the bytes of memory that this process has held at most, and count anew (Linux).
+    """Return the bytes of memory that this process has held at most (Linux).
 
     Not getrusage's number: that one starts with what the parent process held.
     """
     lines = Path("/proc/self/status").read_text().splitlines()
     peak = next(line for line in lines if line.startswith("VmHWM"))
-    Path("/proc/self/clear_refs").write_text("5")
     return int(peak.split()[1]) * 1024

@@ -370,13 +370,34 @@ def test_bytes_are_those_of_the_arrays():
 def test_kernels_are_compared_at_each_length():
     rows = measuring.compare_lengths((64, 256), d_k=8, rounds=1)
     assert [(row["L"], row["kernel"]) for row in rows] == [
-        (L, kernel) for L in (64, 256) for kernel in ("plain", "blocked", "library")
+        (L, kernel) for L in (64, 256) for kernel in ("plain", "blocked", "fast", "library")
     ]
     for row in rows:
         assert row["seconds"] > 0
         assert row["apart"] < 1e-5
         assert row["bytes"] >= row["L"] * 8 * 4 or math.isnan(row["bytes"])
-    assert rows[3]["bytes"] > 4 * 256**2
+    assert rows[4]["bytes"] > 4 * 256**2
+
+
+def test_the_floor_grows_with_the_pairs():
+    floor = measuring.floor_seconds((10, 20), d_k=8, rounds=1)
+    assert floor["products"][1] == pytest.approx(4 * floor["products"][0])
+    assert floor["products and exp"][0] > floor["products"][0] > 0
+
+
+def test_ideas_follow_one_another():
+    rows = measuring.ideas(L=64, d_k=8, rounds=1)
+    assert [row["step"].split()[0] for row in rows] == ["plain", "one", "tiles", "no"]
+    assert rows[0]["times"] == 1
+    assert rows[2]["times"] == pytest.approx(rows[1]["seconds"] / rows[2]["seconds"])
+    Q, K, V = np.random.default_rng(0).normal(size=(3, 9, 4)).astype(np.float32)
+    plain = measuring.KERNELS["plain"](Q, K, V)
+    for ours in (measuring._in_place(Q, K, V), measuring.KERNELS["fast"](Q, K, V)):
+        np.testing.assert_allclose(ours, plain, rtol=1e-5)
+
+
+def test_it_says_what_ran():
+    assert measuring.device().startswith("one thread of the processor")
 
 
 def test_a_loop_is_timed_beside_a_product():
@@ -423,7 +444,9 @@ def test_figures_take_any_lengths(lengths):
         for k in measuring.KERNELS
     ]
     slopes = {"seconds": {"plain": 2.0, "blocked": math.nan}, "bytes": {}}
-    texts = [text.get_text() for text in drawings.measured(rows, slopes).axes[0].texts]
+    floor = [L * 1e-4 for L in lengths]
+    texts = [text.get_text() for text in drawings.measured(rows, slopes, floor).axes[0].texts]
+    assert "floor" in texts
     assert "plain, slope 2.0" in texts
     assert "blocked" in texts
 

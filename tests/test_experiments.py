@@ -43,6 +43,7 @@ TRAINING = [
     "worked_examples.retrieval.train",
     "worked_examples.leak.study",
     "worked_examples.measuring.compare_lengths",
+    "worked_examples.measuring.ideas",
     "worked_examples.measuring.loop_and_product",
     "worked_examples.forecaster.train",
     "worked_examples.ring.launch.launch",

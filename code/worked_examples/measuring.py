@@ -15,12 +15,16 @@ from torch.nn import functional
 
 from worked_examples.attention import scaled_dot_product_attention
 from worked_examples.blocked import blocked_attention
+from worked_examples.fast import fast_attention
 from worked_examples.training import one_thread
 
 __all__ = [
     "KERNELS",
     "compare_lengths",
+    "device",
     "fastest_seconds",
+    "floor_seconds",
+    "ideas",
     "loop_and_product",
     "peak_bytes",
     "slope",
@@ -35,6 +39,7 @@ def _library(Q, K, V):
 KERNELS = {
     "plain": lambda Q, K, V: scaled_dot_product_attention(Q, K, V)[0],
     "blocked": blocked_attention,
+    "fast": lambda Q, K, V: fast_attention(Q, K, V, threads=1, fused=False),
     "library": _library,
 }
 
@@ -138,6 +143,88 @@ def compare_lengths(lengths, d_k=64, rounds=5, seed=0):
                     "apart": float(np.abs(call() - exact).max()),
                 })  # fmt: skip
     return rows
+
+
+def device():
+    """Say what these measurements ran on.
+
+    Returns
+    -------
+    str
+        The kernels take numpy's arrays, so it is the processor, also where torch has a GPU.
+    """
+    ran = "one thread of the processor"
+    if torch.cuda.is_available():
+        return f"{ran}; the GPU, {torch.cuda.get_device_name()}, had nothing to do"
+    return ran
+
+
+def floor_seconds(lengths, d_k=64, rounds=5, seed=0):
+    """Measure what no kernel here can do without: its products and exponentials, at full rate.
+
+    The rates are those of a large matrix product and of exp on numbers that fit into the cache.
+
+    Parameters
+    ----------
+    lengths : sequence of int
+    d_k : int
+    rounds, seed : int
+
+    Returns
+    -------
+    dict of str to list of float
+        "products" and "products and exp": seconds a length, for one head.
+    """
+    rng = np.random.default_rng(seed)
+    n = 1024
+    one, other = rng.normal(size=(2, n, n)).astype(np.float32)
+    x = -rng.random(2**16).astype(np.float32)
+    taken = fastest_seconds(
+        {"product": lambda: one @ other, "exp": lambda: np.exp(x)}, rounds
+    )  # fmt: skip
+    a_pair, a_power = taken["product"] * 2 * d_k / n**3, taken["exp"] / len(x)
+    return {
+        "products": [L * L * a_pair for L in lengths],
+        "products and exp": [L * L * (a_pair + a_power) for L in lengths],
+    }
+
+
+def ideas(L=2048, d_k=64, rounds=5, seed=0):
+    """Measure what each idea of the fast kernel is worth, one head, float32, on one thread.
+
+    Parameters
+    ----------
+    L, d_k : int
+    rounds, seed : int
+
+    Returns
+    -------
+    list of dict
+        A row a step, from the plain kernel on: `step`, `seconds`, and by how many `times` it is
+        faster than the step before.
+    """
+    Q, K, V = np.random.default_rng(seed).normal(size=(3, L, d_k)).astype(np.float32)
+    steps = {
+        "plain kernel": lambda: KERNELS["plain"](Q, K, V),
+        "one matrix, worked on in place": lambda: _in_place(Q, K, V),
+        "tiles that fit into the cache": lambda: KERNELS["fast"](Q, K, V),
+        "no tiles of the future (causal)": lambda: fast_attention(
+            Q, K, V, causal=True, threads=1, fused=False
+        ),
+    }
+    seconds = fastest_seconds(steps, rounds)
+    before = [seconds["plain kernel"], *seconds.values()]
+    return [
+        {"step": step, "seconds": taken, "times": earlier / taken}
+        for (step, taken), earlier in zip(seconds.items(), before, strict=False)
+    ]
+
+
+def _in_place(Q, K, V):
+    scores = (Q * np.float32(1 / math.sqrt(Q.shape[-1]))) @ K.T
+    scores -= scores.max(axis=-1, keepdims=True)
+    np.exp(scores, out=scores)
+    return (scores @ V) / (scores @ np.ones((len(K), 1), dtype=scores.dtype))
 
 
 def _call(kernel, inputs):

@@ -11,7 +11,7 @@ from worked_examples.figures.style import BLUE, GREEN, GREY, ORANGE, PURPLE, RED
 
 __all__ = ["balance", "kernels", "measured", "ring", "tiles", "windows", "work"]
 
-COLORS = {"plain": RED, "blocked": BLUE, "library": GREEN}
+COLORS = {"plain": RED, "blocked": BLUE, "fast": PURPLE, "library": GREEN}
 WORK = {
     "scores and averages": RED, "feed-forward": PURPLE, "projections": BLUE,
     "recurrent layer": GREY,
@@ -53,7 +53,7 @@ def work(rows, crossings=()):
     return figure
 
 
-def measured(rows, slopes):
+def measured(rows, slopes, floor=()):
     """Draw seconds and bytes of each kernel against the length, on log axes.
 
     Parameters
@@ -62,6 +62,8 @@ def measured(rows, slopes):
         As from `measuring.compare_lengths`.
     slopes : dict of str to dict of str to float
         By "seconds" and "bytes", then by kernel; NaN is not shown.
+    floor : sequence of float
+        Seconds that no kernel can save, one a length; drawn dotted.
 
     Returns
     -------
@@ -80,6 +82,10 @@ def measured(rows, slopes):
             slope = slopes[what].get(kernel, math.nan)
             name = kernel if math.isnan(slope) else f"{kernel}, slope {slope:.1f}"
             ends.append((values[-1], name, COLORS.get(kernel, GREY)))
+        if what == "seconds" and len(floor):
+            values = [1e3 * seconds for seconds in floor]
+            axes.plot(lengths, values, ":", color=GREY)
+            ends.append((values[-1], "floor", GREY))
         axes.set_xscale("log", base=2)
         axes.set_yscale("log")
         axes.set_xlabel("length L")
