@@ -4,6 +4,7 @@ from sphinx_ext import (
     cache,
     citations,
     contents,
+    explorers,
     maths,
     pages,
     paper,
@@ -18,8 +19,8 @@ from sphinx_ext import (
 )
 
 CONCERNS = (
-    cache, citations, contents, maths, pages, paper, pictures, policy, progress, rebuild,
-    repository, runtime, styles, widgets,
+    cache, citations, contents, explorers, maths, pages, paper, pictures, policy, progress,
+    rebuild, repository, runtime, styles, widgets,
 )  # fmt: skip
 
 

@@ -68,16 +68,20 @@ SEARCH = re.compile(
     r"\s*<script\b[^>]*(?:_static/searchtools|_static/language_data|searchindex)\.js[^>]*></script>"
 )
 SEARCH_PAGE = 'id="search-results"'
+# Ours changes what Sphinx's shows of a page.
+SEARCH_TOOLS = re.compile(r'<script\b[^>]*\bsrc="(?P<there>[^"]*)searchtools\.js[^>]*></script>')
 
 
 def leave_out_scripts(page):
-    """Take away the scripts that a page loads and does not use.
+    """Take away the scripts that a page loads and does not use; let ours follow the search's.
 
     >>> leave_out_scripts('<p>a</p><script src="searchindex.js"></script>')
     '<p>a</p>'
     """
     page = UNUSED.sub("", page)
-    return page if SEARCH_PAGE in page else SEARCH.sub("", page)
+    if SEARCH_PAGE in page:
+        return SEARCH_TOOLS.sub(r'\g<0>\n  <script src="\g<there>searching.js"></script>', page)
+    return SEARCH.sub("", page)
 
 
 def mend(page):

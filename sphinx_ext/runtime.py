@@ -16,6 +16,18 @@ AT_REST = (
     "This copy of the site was built without Python for the browser: the controls rest where the "
     "result below was computed. They work when this chapter is open in Jupyter or Colab."
 )
+# A browser runs no module of a page that was opened from the disk. This small script stands in the
+# page itself: even a file beside it may be refused there.
+FROM_DISK = """\
+<script>
+if (location.protocol === "file:") {
+  for (const note of document.querySelectorAll(".explorer-note")) {
+    note.innerHTML = "Opened from the disk, this page rests: a browser computes only on pages " +
+      "that come from a web server. Run <code>make serve</code> in the book's folder, or " +
+      "<code>python -m http.server</code> in an unpacked site's, and open the address it names.";
+  }
+}
+</script>"""
 
 
 def note_layout(app, config):
@@ -33,7 +45,7 @@ def start_explorers(app, pagename, templatename, context, doctree):
         return
     address = f"{FOLDER}/{app.config.book_runtime}/starter.js"
     script = f'<script defer src="{context["pathto"](address, 1)}"></script>'
-    context["body"] += script
+    context["body"] += script + FROM_DISK
 
 
 def serve(app, exception):

@@ -21,14 +21,16 @@ class Page(HTMLParser):
 
     def __init__(self, html):
         super().__init__()
-        self.open, self.controls, self.labels, self.ids = [], {}, set(), []
+        self.open, self.controls, self.exact, self.labels, self.ids = [], {}, [], set(), []
         self.feed(html)
         assert not self.open, f"left open: {self.open}"
 
     def handle_starttag(self, tag, attributes):
         attributes = dict(attributes)
         self.ids += [attributes["id"]] if "id" in attributes else []
-        if tag in ("input", "select"):
+        if attributes.get("class") == "explorer-exact":
+            self.exact.append(attributes)
+        elif tag in ("input", "select"):
             self.controls[attributes["name"]] = attributes
         if tag == "label":
             self.labels.add(attributes["for"])
@@ -59,6 +61,9 @@ def test_the_page_has_a_named_control_for_each_argument(explorer):
     assert set(page.controls) == set(explorer.defaults)
     assert page.labels == {attributes["id"] for attributes in page.controls.values()}
     assert len(set(page.ids)) == len(page.ids)
+    sliders = [c for c in explorer.controls if isinstance(c, (Slider, Steps))]
+    names = [attributes["aria-label"] for attributes in page.exact]
+    assert names == [f"{control.label}: exact value" for control in sliders]
     assert "<fieldset disabled>" in explorer.page()
     assert f'data-explorer="{explorer.name}"' in explorer.page()
     assert explorer.result() in explorer.page()
@@ -104,6 +109,22 @@ def test_the_widget_recomputes_on_a_move(explorer):
     value = next(v for v in some_values(control) if v != control.default)
     widget.value = value
     assert explorer.result(**{control.name: value}) in box.children[-1].value
+
+
+@EXPLORERS
+def test_reset_puts_every_control_of_the_widget_back(explorer):
+    box = explorer.widget()
+    reset = box.children[0].children[-1]
+    assert reset.disabled
+    widgets = [w for row in box.children[1:-1] for w in row.children
+               if not isinstance(w, ipywidgets.Label)]  # fmt: skip
+    for control, widget in zip(explorer.controls, widgets, strict=True):
+        widget.value = next(v for v in some_values(control) if v != control.default)
+    assert not reset.disabled
+    assert explorer.result() not in box.children[-1].value
+    reset.click()
+    assert reset.disabled
+    assert explorer.result() in box.children[-1].value
 
 
 @EXPLORERS

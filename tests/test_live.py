@@ -147,6 +147,19 @@ def keys_and_values(control):
         yield "Space", control.default
 
 
+def exact(view, name, control):
+    """Return the field beside a slider."""
+    beside = view.control(name, control.name).locator("xpath=..").locator(".explorer-exact")
+    assert beside.count() == 1
+    return beside
+
+
+def exact_value(view, name, control):
+    """Return what the field beside a slider shows."""
+    shown = exact(view, name, control).input_value()
+    return control.values[int(shown)] if isinstance(control, Steps) else control.check(shown)
+
+
 @every_chapter
 def test_every_control_moves_the_numbers_as_python_does(live, site, chapter):
     view = live(site, chapter).open().state("live")
@@ -164,8 +177,7 @@ def test_every_control_moves_the_numbers_as_python_does(live, site, chapter):
                 if isinstance(control, (Slider, Steps)):
                     reading = control.reading(value)
                     assert element.get_attribute("aria-valuetext") == reading
-                    output = view.page.locator(f"output[for={name}-{control.name}]")
-                    assert output.text_content() == reading
+                    assert exact_value(view, name, control) == value
             assert element.bounding_box() == place  # nothing moves under a finger
     assert view.page.evaluate("window.shifts") == 0
     assert [url for url in view.requests if not url.startswith(f"{site}/")] == []
@@ -229,6 +241,114 @@ def test_the_script_reads_every_position_as_python_does(live, site):
             [url, control.html("x", control.default), [value for value, _ in wanted]],
         )
         assert read == [reading for _, reading in wanted]
+
+
+def test_a_typed_number_is_taken_exactly(live, site):
+    view, name = live(site).open().state("live"), EXPLORERS[FIRST][0]
+    slider = first_slider(name)
+    field = exact(view, name, slider)
+    value = slider.check(slider.minimum + slider.step)
+    field.fill(slider.reading(value))
+    assert slider.check(view.control(name, slider.name).input_value()) == value
+    view.shows(name, **{slider.name: value})
+    # While it is typed, a number out of range moves nothing: it may be half of another.
+    field.fill(str(slider.maximum + slider.step))
+    view.shows(name, **{slider.name: value})
+    field.press("Enter")
+    view.shows(name, **{slider.name: slider.maximum})
+    assert exact_value(view, name, slider) == slider.maximum
+    said = f"{slider.label} takes a number from {slider.minimum} to {slider.maximum}"
+    assert said in view.note().text_content()
+    assert said in view.section(name).locator("[role=status]").text_content()
+    view.control(name, slider.name).press("Home")
+    view.shows(name, **{slider.name: slider.minimum})
+    assert view.note().text_content().startswith("Live")
+    field.fill("")
+    field.press("Tab")
+    assert exact_value(view, name, slider) == slider.minimum
+    assert view.messages == []
+
+
+def test_a_listed_value_can_be_chosen(live, site):
+    chapter, name, steps = next(
+        (page, name, control)
+        for page, names in EXPLORERS.items()
+        for name in names
+        for control in explorers.ALL[name].controls
+        if isinstance(control, Steps)
+    )
+    view = live(site, chapter).open(name).state("live")
+    exact(view, name, steps).select_option(str(steps.values[-1]))
+    view.shows(name, **{steps.name: steps.values[-1]})
+    assert view.control(name, steps.name).input_value() == str(len(steps.values) - 1)
+
+
+@every_chapter
+def test_reset_puts_every_control_back(live, site, chapter):
+    view = live(site, chapter).open().state("live")
+    for name in EXPLORERS[chapter]:
+        reset = view.section(name).locator(".explorer-reset")
+        expect(reset).to_have_attribute("aria-disabled", "true")
+        for control in explorers.ALL[name].controls:
+            element = view.control(name, control.name)
+            element.focus()
+            view.page.keyboard.press(next(keys_and_values(control))[0])
+        expect(reset).to_have_attribute("aria-disabled", "false")
+        reset.focus()
+        view.page.keyboard.press("Enter")
+        view.shows(name)
+        expect(reset).to_have_attribute("aria-disabled", "true")
+        expect(reset).to_be_focused()
+        said = view.section(name).locator("[role=status]")
+        expect(said).to_contain_text("back at their defaults")
+        for control in explorers.ALL[name].controls:
+            if isinstance(control, (Slider, Steps)):
+                assert exact_value(view, name, control) == control.default
+
+
+# Gives the tables and pictures of explorers that are wider than their place.
+CUT = """() => [...document.querySelectorAll(".explorer-result, .explorer-scroll")]
+  .filter((e) => e.scrollWidth > e.clientWidth + 1).map((e) => e.outerHTML.slice(0, 200))"""
+
+
+@every_chapter
+@pytest.mark.parametrize("width", [390, 1280])
+def test_no_result_is_cut(live, site, chapter, width):
+    """The views' HTML for many settings, put into the page: Python on the host is the same."""
+    view = live(site, chapter)
+    view.page.set_viewport_size({"width": width, "height": 900})
+    view.open()
+    view.page.evaluate("document.fonts.ready.then(() => true)")
+    for name in EXPLORERS[chapter]:
+        explorer = explorers.ALL[name]
+        settings = [{}] + [{c.name: end} for c in explorer.controls for end in c.ends()]
+        settings += [{c.name: c.ends()[i] for c in explorer.controls} for i in (0, -1)]
+        for setting in settings:
+            view.section(name).locator(".explorer-result").evaluate(
+                "(result, html) => { result.innerHTML = html; }", explorer.result(**setting)
+            )
+            assert view.page.evaluate(CUT) == [], setting
+
+
+@every_chapter
+def test_controls_and_what_they_change_are_in_sight_together(live, site, chapter):
+    view = live(site, chapter)
+    view.page.set_viewport_size({"width": 1280, "height": 720})
+    view.open()
+    for name in EXPLORERS[chapter]:
+        section = view.section(name)
+        for target in section.locator(".explorer-result :is(table, svg)").all():
+            target.evaluate("e => e.scrollIntoView({ block: 'end' })")
+            shown, field = target.bounding_box(), section.locator("fieldset").bounding_box()
+            assert field["y"] >= 0
+            assert shown["y"] + shown["height"] <= 721
+            # What is taller than the rest of the window is seen at its lower end.
+            assert field["y"] + field["height"] <= shown["y"] + shown["height"]
+        starts = section.locator("input[type=range]").evaluate_all(
+            "all => all.map((e) => [e.closest('.explorer-group'), e.getBoundingClientRect().x])"
+            ".map(([group, x], _, pairs) => pairs.find(([g]) => g === group)[1] - x)"
+        )
+        assert set(starts) <= {0}
 
 
 # --- when Python is loaded, and what becomes of moves ---------------------------------------------
@@ -346,8 +466,7 @@ def test_moves_made_early_are_kept_and_only_the_newest_is_computed(live, host):
     for _ in range(3):
         view.page.keyboard.press("ArrowLeft")
     value = slider.check(slider.default - 3 * slider.step)
-    output = view.page.locator(f"output[for={name}-{slider.name}]")
-    assert output.text_content() == slider.reading(value)
+    assert exact_value(view, name, slider) == value
     assert re.fullmatch(r"Python is loading: \d+ %", view.note().text_content())
     host.released.set()
     view.shows(name, **{slider.name: value})
@@ -488,6 +607,16 @@ def test_a_broken_script_of_ours_leaves_the_controls_at_rest(live, host, file, f
     assert "Jupyter" in view.note().text_content()
 
 
+def test_opened_from_the_disk_a_page_says_why_it_rests(live):
+    view = live("")
+    view.page.goto((SITE / FIRST).as_uri())
+    for note in view.page.locator(".explorer-note").all():
+        expect(note).to_contain_text("only on pages that come from a web server")
+        expect(note).to_contain_text("make serve")
+        expect(note).to_contain_text("python -m http.server")
+    assert view.section(EXPLORERS[FIRST][0]).locator("fieldset :enabled").count() == 0
+
+
 def test_a_missing_worker_is_told(live, host):
     host.faults["worker.js"] = "missing"
     view = live(host.address).open().state("failed")
@@ -594,9 +723,7 @@ def test_back_and_forward_keep_controls_and_result_together(live, site):
         travel()
     view.state("live")
     value = slider.check(view.control(name, slider.name).input_value())
-    assert view.page.locator(f"output[for={name}-{slider.name}]").text_content() == (
-        slider.reading(value)
-    )
+    assert exact_value(view, name, slider) == value
     view.shows(name, **{slider.name: value})
     view.control(name, slider.name).focus()
     view.page.keyboard.press("Home")
@@ -612,8 +739,7 @@ def test_a_control_that_the_browser_has_moved_back_is_caught_up_with(live, site)
     )
     view.open()
     view.shows(name, **{slider.name: slider.minimum})
-    output = view.page.locator(f"output[for={name}-{slider.name}]")
-    assert output.text_content() == slider.reading(slider.minimum)
+    assert exact_value(view, name, slider) == slider.minimum
 
 
 def test_a_page_back_from_the_browsers_memory_catches_up(live, site):

@@ -11,6 +11,7 @@ from axe_playwright_python.sync_playwright import Axe
 from bs4 import BeautifulSoup
 from conftest import ROOT, SITE, built_pages
 from fontTools.ttLib import TTFont
+from playwright.sync_api import expect
 from sphinx_ext import styles
 
 PAGES = built_pages()
@@ -118,7 +119,10 @@ def test_an_explorer_has_native_controls_with_labels_and_a_result(page):
         controls = explorer.select("fieldset input, fieldset select")
         assert any(control.get("type") == "range" for control in controls)
         for control in controls:
-            assert explorer.select_one(f"label[for='{control['id']}']").get_text(strip=True)
+            label = control.get("aria-label") or explorer.select_one(
+                f"label[for='{control['id']}']"
+            )
+            assert label if isinstance(label, str) else label.get_text(strip=True)
         # Until a script has come, a control does nothing, and must not look alive.
         assert explorer.select_one("fieldset").has_attr("disabled")
         assert "Jupyter" in explorer.select_one(".explorer-note").get_text()
@@ -132,6 +136,15 @@ def test_an_explorer_has_native_controls_with_labels_and_a_result(page):
 def test_an_explorer_stands_once_on_a_page(page):
     seen = [explorer["data-explorer"] for explorer in soup(page).select("section.explorer")]
     assert len(seen) == len(set(seen))
+
+
+@every_chapter
+def test_a_chapter_leads_from_its_title_to_each_explorer(page):
+    links = soup(page).select("article h1 + .to-explorers a")
+    titles = soup(page).select(".explorer-title")
+    assert [(a["href"], a.get_text()) for a in links] == [
+        (f"#{title['id']}", title.get_text()) for title in titles
+    ]
 
 
 @every_page
@@ -382,6 +395,56 @@ def test_the_switch_turns_the_page_dark_and_keeps_it(look):
     assert view.messages == []
 
 
+# Gives what is wider than its place, formulas apart, and whether a reader is told and gets there.
+SCROLLERS = """() => [...document.querySelectorAll(".text_html, .pst-scrollable-table-container")]
+  .filter((e) => e.scrollWidth > e.clientWidth + 1)
+  .map((e) => [getComputedStyle(e).maskImage !== "none", e.tabIndex, e.getAttribute("role"),
+    Boolean(e.getAttribute("aria-label"))])"""
+
+
+@every_chapter
+def test_tables_fit_a_screen_and_show_where_they_scroll_on_a_phone(look, page):
+    view = look(page)
+    assert view.page.evaluate(SCROLLERS) == []
+    view.page.set_viewport_size({"width": 390, "height": 900})
+    view.page.wait_for_function(
+        f"() => ({SCROLLERS})().every((found) => String(found) === 'true,0,region,true')"
+    )
+
+
+def test_a_scrolling_table_fades_on_the_sides_on_which_it_goes_on(look):
+    view = look("book/05_heads.html", 390)
+    name = view.page.locator(".goes-on-right[role=region]").first.get_attribute("aria-label")
+    table = view.page.locator(f"[aria-label='{name}']")
+    table.evaluate("e => { e.scrollLeft = 5; }")
+    expect(table).to_have_class(re.compile("goes-on-left"))
+    expect(table).to_have_class(re.compile("goes-on-right"))
+    table.evaluate("e => { e.scrollLeft = e.scrollWidth; }")
+    expect(table).not_to_have_class(re.compile("goes-on-right"))
+    expect(table).to_have_class(re.compile("goes-on-left"))
+
+
+# Gives, as printed, the titles and the cells, and whether a page may end within them.
+PRINTED = """() => [...document.querySelectorAll("h1, div.cell")]
+  .filter((e) => e.checkVisibility()).map((e) => [e.tagName, e.innerText.trim(),
+    getComputedStyle(e).breakInside])"""
+
+
+def test_a_printed_chapter_has_its_number_and_the_controls_values(look):
+    view = look(CHAPTERS[1])
+    view.page.emulate_media(media="print")
+    found = view.page.evaluate(PRINTED)
+    titles = [text for tag, text, _ in found if tag == "H1"]
+    assert len(titles) == 1
+    assert titles[0].startswith("2. ")
+    cells = [inside for tag, _, inside in found if tag == "DIV"]
+    assert set(cells) == {"avoid"}
+    fields = view.page.locator(".explorer-exact")
+    assert fields.count() > 3
+    assert all(field.is_visible() for field in fields.all())
+    assert not view.page.locator("input[type=range]").first.is_visible()
+
+
 @every_chapter
 def test_figures_are_light_on_a_dark_page(look, page):
     view = look(page, 1280, "dark")
@@ -401,6 +464,18 @@ def test_search_finds_a_word(look, word):
     results.first.wait_for()
     assert "book/notation.html" in " ".join(link.get_attribute("href") for link in results.all())
     assert view.messages == []
+
+
+@pytest.mark.parametrize("word", ["entropy", "padding"])
+def test_search_shows_the_words_around_what_it_found(look, word):
+    view = look(f"search.html?q={word}")
+    view.page.locator("#search-results li").first.wait_for()
+    expect(view.page.locator("#search-results > p").first).to_contain_text("finished")
+    chapters = view.page.locator("#search-results li:has(a[href*='book/0'])")
+    summaries = [item.locator("p.context").inner_text() for item in chapters.all()]
+    assert len(summaries) >= 2
+    assert [text for text in summaries if word not in text.lower()] == []
+    assert [text for text in summaries if ".ipynb" in text or "Contents" in text] == []
 
 
 def test_the_marks_of_a_search_can_be_taken_away(look):

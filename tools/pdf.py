@@ -82,7 +82,8 @@ class Leaf:
         self.soup = BeautifulSoup((site / page).read_text("utf-8"), "html.parser")
         self.article = self.soup.select_one("article.bd-article")
         for useless in self.article.select(
-            "a.headerlink, script, button, details.hide.above-input, .prev-next-footer"
+            "a.headerlink, script, button, details.hide.above-input, .prev-next-footer, "
+            ".to-explorers"
         ):
             useless.decompose()
         self.title = self.article.select_one("h1").get_text()
@@ -193,8 +194,8 @@ def _setting(control):
     label = " ".join(control.select_one("label").get_text().split())
     if box := control.select_one("input[type=checkbox]"):
         return f"{label}: {'on' if box.has_attr('checked') else 'off'}"
-    if output := control.select_one("output"):
-        return f"{label}: {output.get_text()}"
+    if exact := control.select_one("input.explorer-exact"):
+        return f"{label}: {exact['value']}"
     chosen = control.select_one("option[selected]") or control.select_one("option")
     return f"{label}: {chosen.get_text()}"
 

@@ -3,7 +3,7 @@
 
 import { RUNTIME } from "./manifest.js";
 import { Client } from "./client.js";
-import { Explorer, showReadings } from "./explorer.js";
+import { Explorer } from "./explorer.js";
 
 const WAITING = "Move a control: this page computes the answer itself.";
 const LIVE = "Live: every move is computed in this page.";
@@ -45,7 +45,7 @@ for (const section of document.querySelectorAll("section.explorer[data-explorer]
 /** Ask for what the controls show, where a browser has put them back after a journey. */
 function catchUp() {
   for (const explorer of explorers.values()) {
-    showReadings(explorer);
+    explorer.refresh();
     if (explorer.moved) ask(explorer);
   }
 }

@@ -34,6 +34,29 @@ export function readingOf({ type, value, dataset }) {
 }
 
 /**
+ * What the field beside a slider holds where the slider stands: the number with its decimals, or the
+ * place in the list.
+ * @param {Control} slider
+ * @returns {string}
+ */
+export function exactOf({ value, dataset }) {
+  return dataset.values ? value : Number(value).toFixed(Number(dataset.decimals));
+}
+
+/**
+ * What to say of a number that was typed and is not where the slider stands now.
+ * @param {Control & {min: string, max: string, step: string}} slider
+ * @param {string} label
+ * @param {string} typed
+ * @returns {string}
+ */
+export function faultOf(slider, label, typed) {
+  const { min, max, step } = slider;
+  const taken = `${label} takes a number from ${min} to ${max} in steps of ${step}`;
+  return `${taken}; got ${typed}, so ${exactOf(slider)} is set.`;
+}
+
+/**
  * Every control's value, by its name.
  * @param {Iterable<Control & {name: string}>} controls
  * @returns {Record<string, number|string|boolean>}

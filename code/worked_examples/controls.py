@@ -19,13 +19,18 @@ class _Control:
     label: str
 
     def html(self, prefix, value):
-        """Write the control, its label and its reading for the page."""
+        """Write the control for the page: its label, a slider, and a field for the exact value."""
         identity = f"{prefix}-{self.name}"
+        label = escape(self._full_label())
+        attributes = f'class="explorer-exact" aria-label="{label}: exact value"'
         return (
-            f'<div class="explorer-control"><label for="{identity}">{escape(self.label)}</label>'
-            f"{self._input(identity, value)}"
-            f'<output for="{identity}">{escape(self.reading(value))}</output></div>'
+            f'<div class="explorer-control"><label for="{identity}">{label}</label>'
+            f"{self._input(identity, value)}{self._exact(attributes, value)}</div>"
         )
+
+    def _full_label(self):
+        """Write the label, with the unit where there is one."""
+        return f"{self.label} ({self.unit})" if self.unit else self.label
 
     def reading(self, value):
         """Write a value as the control shows it, with its unit."""
@@ -85,6 +90,12 @@ class Slider(_Control):
             f'aria-valuetext="{escape(self.reading(value))}">'
         )
 
+    def _exact(self, attributes, value):
+        return (
+            f'<input type="number" {attributes} min="{self.minimum}" max="{self.maximum}" '
+            f'step="{self.step}" value="{value:.{self._decimals}f}">'
+        )
+
     def ends(self):
         """Return the least and the greatest value."""
         return self.minimum, self.maximum
@@ -94,7 +105,7 @@ class Slider(_Control):
         kind = widgets.IntSlider if self._whole else widgets.FloatSlider
         return kind(
             value=self.default, min=self.minimum, max=self.maximum, step=self.step,
-            description=f"{self.label} ({self.unit})" if self.unit else self.label, **style,
+            description=self._full_label(), **style,
         )  # fmt: skip
 
 
@@ -102,8 +113,8 @@ class Slider(_Control):
 class Steps(_Control):
     """Take one of a list of values in order, as powers of two, on a slider.
 
-    On the page the slider moves over the list's indices; `data-values` holds the list, and
-    `data-readings` how each value is shown.
+    On the page the slider moves over the list's indices, and a list beside it holds the same;
+    `data-values` holds the values, and `data-readings` how each is read out.
     """
 
     values: tuple
@@ -131,6 +142,13 @@ class Steps(_Control):
             f'data-values="{values}" data-readings="{readings}" '
             f'aria-valuetext="{escape(self.reading(value))}">'
         )
+
+    def _exact(self, attributes, value):
+        options = "".join(
+            f'<option value="{i}"{" selected" if listed == value else ""}>{escape(listed)}</option>'
+            for i, listed in enumerate(self.values)
+        )
+        return f"<select {attributes}>{options}</select>"
 
     def ends(self):
         """Return the first and the last value of the list."""

@@ -115,8 +115,9 @@ class Explorer:
             f'<section class="explorer" data-explorer="{self.name}" aria-labelledby="{heading}">'
             f'<p class="explorer-title" id="{heading}">{escape(self.title)}</p>'
             f'<form class="explorer-form" autocomplete="off"><fieldset disabled>'
-            f'<legend class="explorer-legend">Controls</legend>{groups}</fieldset></form>'
-            f'<p class="explorer-note">{NOTE}</p>'
+            f'<legend class="explorer-legend">Controls</legend>{groups}</fieldset>'
+            f'<div class="explorer-foot"><p class="explorer-note">{NOTE}</p>'
+            f'<button type="button" class="explorer-reset" disabled>Reset</button></div></form>'
             f'<div class="explorer-result">{self.result()}</div>'
             f'<p class="explorer-said" role="status"></p></section>'
         )
@@ -136,11 +137,21 @@ class Explorer:
         }
         inputs = {c.name: c.widget(ipywidgets, style) for c in self.controls}
         output = ipywidgets.HTML()
+        reset = ipywidgets.Button(
+            description="Reset", tooltip="Put every control back to its default",
+            layout=ipywidgets.Layout(width="6em"),
+        )  # fmt: skip
 
         def recompute(_=None):
             values = {name: widget.value for name, widget in inputs.items()}
+            reset.disabled = values == self.defaults
             output.value = widget_style(self.shown(values))
 
+        def go_back(_):
+            for name, widget in inputs.items():
+                widget.value = self.defaults[name]
+
+        reset.on_click(go_back)
         for widget in inputs.values():
             widget.observe(recompute, names="value")
         recompute()
@@ -150,7 +161,8 @@ class Explorer:
             name = [ipywidgets.Label(group, layout={"width": "8em"})] if group else []
             rows.append(ipywidgets.Box(name + [inputs[c.name] for c in members], layout=wrap))
         title = ipywidgets.HTML(f"<b>{escape(self.title)}</b>")
-        return ipywidgets.VBox([title, *rows, output])
+        top = ipywidgets.HBox([title, reset], layout={"justify_content": "space-between"})
+        return ipywidgets.VBox([top, *rows, output])
 
     def _groups(self):
         for group, members in groupby(self.controls, key=lambda control: control.group):

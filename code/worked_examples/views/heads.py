@@ -50,7 +50,7 @@ def split(*, d, h, L, kind):
     ]
     return (
         _picture(d, h, f"{d} columns cut into {h} of {d // h}, and {h} matrices of weights")
-        + table(("quantity", "one head", "1 head" if h == 1 else f"{h} heads"), rows)
+        + table(("quantity", "one head", "1 head" if h == 1 else f"{h} heads"), rows, wide=True)
         + paragraph(
             f"The parameters do not move. The weights take {h} times what one head takes."
             if h > 1

@@ -78,7 +78,7 @@ def paragraph(text):
     return f"<p>{escape(text)}</p>"
 
 
-def table(header, rows, *, caption=None, decimals=4):
+def table(header, rows, *, caption=None, decimals=4, wide=None):
     """Write a table whose first column names its rows.
 
     Parameters
@@ -89,12 +89,16 @@ def table(header, rows, *, caption=None, decimals=4):
         Text or numbers; the first entry of each names the row.
     caption : str, optional
     decimals : int, default 4
+    wide : bool, optional
+        Whether it needs the explorer's whole width, or may stand beside a picture; by default it
+        needs that from four columns on.
 
     Returns
     -------
     str
         HTML.
     """
+    wide = len(header) > 3 if wide is None else wide
     top = "".join(f'<th scope="col">{escape(name)}</th>' for name in header)
     body = "".join(
         f'<tr><th scope="row">{escape(number(first, decimals))}</th>'
@@ -103,8 +107,9 @@ def table(header, rows, *, caption=None, decimals=4):
         for first, *rest in rows
     )
     caption = f"<caption>{escape(caption)}</caption>" if caption else ""
+    place = "explorer-scroll explorer-wide" if wide else "explorer-scroll"
     return (
-        f'<div class="explorer-scroll" tabindex="0"><table class="explorer-table">{caption}'
+        f'<div class="{place}"><table class="explorer-table">{caption}'
         f"<thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
