@@ -140,7 +140,7 @@ def test_an_explorer_stands_once_on_a_page(page):
 
 @every_chapter
 def test_a_chapter_leads_from_its_title_to_each_explorer(page):
-    links = soup(page).select("h1 + .to-explorers a")
+    links = soup(page).select("article h1 + .to-explorers a")
     titles = soup(page).select(".explorer-title")
     assert [(a["href"], a.get_text()) for a in links] == [
         (f"#{title['id']}", title.get_text()) for title in titles
