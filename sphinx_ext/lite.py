@@ -18,7 +18,8 @@ def note_made(app, config):
 
 def add_button(app, pagename, templatename, context, doctree):
     """Offer a chapter in the browser, and the way back to the published one."""
-    if not app.config.book_lite or context.get("page_source_suffix") != ".ipynb":
+    chapter = context.get("page_source_suffix") == ".ipynb" and "header_buttons" in context
+    if not (app.config.book_lite and chapter):
         return
     page = context["pathto"](FOLDER, 1)
     path = f"?path={pagename}.ipynb"

@@ -17,7 +17,7 @@ from tools.serve import Quiet, served
 from worked_examples import explorers
 from worked_examples.controls import Slider
 
-PATIENCE = 90_000  # ms; Python takes seconds to start, and more on a machine that is busy
+PATIENCE = 180_000  # ms; Python takes seconds to start, and more on a machine that is busy
 LITE = SITE / "lite"
 CHAPTER = "02_queries_keys_values"
 EXPLORER = explorers.SELECT
