@@ -12,12 +12,17 @@ from pathlib import Path
 
 from sphinx.util import logging
 
+from worked_examples import weights
+
 LOGGER = logging.getLogger(__name__)
 KEY_LENGTH = 16
 
 
 def execution_key(root):
-    """Return a hash of the code, the pins, the Python and the strictness of a build.
+    """Return a hash of the code and its data, the pins, the Python and the strictness of a build.
+
+    And of whether the trained model's file lies where it is looked for: what a chapter shows
+    without it must not stay when it has come.
 
     Parameters
     ----------
@@ -25,7 +30,7 @@ def execution_key(root):
         The folder that holds `code/` and `requirements.txt`.
     """
     digest = hashlib.sha256()
-    files = sorted((root / "code").rglob("*.py"))
+    files = sorted([*(root / "code").rglob("*.py"), *(root / "code").rglob("*.npz")])
     for path in [*files, root / "requirements.txt"]:
         if path.is_file():
             digest.update(path.relative_to(root).as_posix().encode() + b"\0")
@@ -33,6 +38,7 @@ def execution_key(root):
     digest.update(platform.python_version().encode() + b"\0")
     # A strict build fails where a lenient one prints a line: neither may use the other's results.
     digest.update(os.environ.get("WORKED_EXAMPLES_STRICT", "").encode())
+    digest.update(str((weights.cache_folder() / "model.safetensors").is_file()).encode())
     return digest.hexdigest()[:KEY_LENGTH]
 
 

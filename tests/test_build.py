@@ -213,6 +213,18 @@ def test_the_key_of_a_strict_build_is_its_own(small, monkeypatch):
     assert execution_key(small) != strict
 
 
+def test_the_key_follows_data_and_whether_the_model_is_there(small, monkeypatch, tmp_path):
+    folder = tmp_path / "model"
+    monkeypatch.setenv("WORKED_EXAMPLES_MODEL", str(folder))
+    keys = {execution_key(small)}
+    (small / "code/small/numbers.npz").write_bytes(b"one")
+    keys.add(execution_key(small))
+    folder.mkdir()
+    (folder / "model.safetensors").write_bytes(b"")
+    keys.add(execution_key(small))
+    assert len(keys) == 3
+
+
 def test_the_key_ignores_what_no_number_rests_on(small):
     before = execution_key(small)
     (small / "index.md").write_text("# Another title\n")

@@ -167,7 +167,9 @@ EXPERIMENTS = [
     Experiment(SERIES, "one seed", {"seeds": "(3,)"}),
     Experiment(SERIES, "one value read", {"seeds": "(0, 5)", "cycle, window": "1, 1"}),
     Experiment(SERIES, "64 values read", {"seeds": "(0, 1)", "cycle, window": "12, 64"}),
-    Experiment(TRAINED, "a short sentence, another head", {"sentence": "2", "layer, head": "5, 11"}),
+    Experiment(
+        TRAINED, "a short sentence, another head", {"sentence": "2", "layer, head": "5, 11"}
+    ),
     Experiment(TRAINED, "the second sentence", {"sentence": "1"}, False),
     Experiment(TRAINED, "the first head, the last", {"layer, head": "5, 0"}),
     Experiment(TRAINED, "other words", {"known": "set()"}, False),

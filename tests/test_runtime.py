@@ -1,6 +1,8 @@
 """Where Python for the browser comes from, and what becomes of the book without it."""
 
+import io
 import types
+import zipfile
 
 import pytest
 from conftest import ROOT
@@ -134,3 +136,9 @@ def test_another_version_of_anything_served_gets_another_name(tmp_path):
 
 def test_our_package_is_the_same_bytes_each_time():
     assert runtime.our_package(ROOT) == runtime.our_package(ROOT)
+
+
+def test_pages_get_the_data_that_the_package_reads():
+    with zipfile.ZipFile(io.BytesIO(runtime.our_package(ROOT))) as archive:
+        name = "worked_examples/data/sentences.npz"
+        assert archive.read(name) == (ROOT / "code" / name).read_bytes()

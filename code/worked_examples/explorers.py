@@ -188,9 +188,7 @@ TRAINED = Explorer(
     "What does each head of a trained model look at?",
     sentences_views.head,
     [
-        Choice(
-            "sentence", "sentence", tuple(sentences_views.NAMES), next(iter(sentences_views.NAMES))
-        ),
+        Choice("sentence", "sentence", tuple(sentences_views.NAMES), "… because it was loud."),
         Slider("layer", "layer", 0, minilm.LAYERS - 1, 1, 0),
         Slider("head", "head", 0, minilm.HEADS - 1, 1, 2),
         Switch("divide", "divide the scores by √32", True),

@@ -6,12 +6,13 @@ from functools import cache
 import numpy as np
 
 from worked_examples.attention import entropy
-from worked_examples.sentences import SHOWN, TRAITS, shown_maps, traits
+from worked_examples.sentences import TRAITS, shown_maps, traits
 from worked_examples.views.markup import BLUE, escape, number, paragraph, shades, svg, table
 
 __all__ = ["NAMES", "head", "head_of", "rows_of"]
 
-NAMES = {text: number for number, text in enumerate(SHOWN)}
+# Short, so that a phone shows the part in which they differ.
+NAMES = {"… because it was loud.": 0, "… because it was scared.": 1, "A puppy was barking.": 2}
 _CELL, _LEFT, _TOP, _RIGHT = 19, 66, 62, 56
 _NAMED = 40  # tokens: the names of more would be too small to read
 _SMALL_CELL, _TICKS = 5, 16
@@ -23,7 +24,7 @@ def head(*, sentence, layer, head, divide):
     Parameters
     ----------
     sentence : str
-        One of SHOWN.
+        One of NAMES, which stand for the sentences in SHOWN.
     layer, head : int
         Counted from 0.
     divide : bool
@@ -71,14 +72,21 @@ def head_of(tokens, maps, measured, layer, head):
     ]
     title = f"Weights of layer {layer}, head {head}: {L} queries on {L} keys"
     columns = ("mean over rows", "this head", "even weights", "median head")
-    return _map(A, tokens, title) + table(columns, rows) + paragraph(_legend(L))
+    return _map(A, tokens, title) + table(columns, rows) + paragraph(_legend(A))
 
 
-def _legend(L):
-    possible = f"{math.log2(L):.2f} possible."
-    if L > _NAMED:
-        return f"A row is a query, a column a key, by position. Entropies in bits, of {possible}"
-    return f"A row is a query, a column a key. At its right, a row's entropy in bits, of {possible}"
+def _legend(A):
+    """Say what the picture shows; a long sentence's has no names, and shades of its own."""
+    most = f"{math.log2(len(A)):.2f}"
+    if len(A) > _NAMED:
+        return (
+            "A row is a query, a column a key, both by position. The darkest cell is a weight of "
+            f"{A.max():.2f}. A row's entropy is at most {most} bits."
+        )
+    return (
+        "A row is a query, a column a key. At its right, a row's entropy in bits, of "
+        f"{most} possible."
+    )
 
 
 def rows_of(tokens, A):
@@ -131,13 +139,13 @@ def _map(A, tokens, title):
 
 
 def _large_map(A, title):
-    """Draw the weights as an image, with numbers of positions in place of tokens."""
+    """Draw the weights as an image, the largest darkest, with positions in place of tokens."""
     L = len(A)
     left, top, span = 30, 20, _SMALL_CELL * L
     marks = [
         f'<rect x="{left}" y="{top}" width="{span}" height="{span}" fill="none" '
         'stroke="currentColor" stroke-opacity="0.35"/>'
-        f'<image href="{shades(A)}" x="{left}" y="{top}" width="{span}" height="{span}" '
+        f'<image href="{shades(A / A.max())}" x="{left}" y="{top}" width="{span}" height="{span}" '
         'preserveAspectRatio="none" image-rendering="pixelated"/>'
     ]
     for i in range(0, L, _TICKS):
