@@ -296,7 +296,7 @@ def test_a_text_that_the_model_does_not_know_is_shown_and_told(own):
 
 def test_a_text_is_read_once(own, monkeypatch):
     own.result("the dog barked.", 0, 0)
-    monkeypatch.setattr("worked_examples.own_sentence.read", None)
+    monkeypatch.setattr(minilm, "read", None)
     assert "Weights of layer 3, head 7" in own.result("the dog barked.", 3, 7)
 
 

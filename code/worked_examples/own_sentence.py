@@ -6,10 +6,10 @@ and Python in the page reads the sentence: book/_live/typed.js is the script to 
 
 import sys
 
-from worked_examples import wordpiece
+from worked_examples import minilm, wordpiece
 from worked_examples.controls import Slider
 from worked_examples.explorer import widget_style
-from worked_examples.minilm import HEADS, LAYERS, read
+from worked_examples.minilm import HEADS, LAYERS
 from worked_examples.sentences import SHOWN, traits
 from worked_examples.views.markup import escape
 from worked_examples.views.sentences import head_of, rows_of
@@ -75,7 +75,9 @@ class OwnSentence:
         if isinstance(found, str):
             return found
         tokens, maps, _ = found
-        return _tokens(tokens) + head_of(*found, layer, head) + rows_of(tokens, maps[layer, head])
+        rows = rows_of(tokens, maps[layer, head])
+        shown = _tokens(tokens) + head_of(*found, layer, head)
+        return f'{shown}<div class="typed-rows">{rows}</div>'
 
     def _maps(self, text):
         """Compute what does not depend on the head, or the line that says why there is nothing."""
@@ -92,7 +94,7 @@ class OwnSentence:
                 f"This text has {len(tokens)} tokens, with [CLS] and [SEP]; up to {MOST} are "
                 f"read here. Shorten it by {len(tokens) - MOST}."
             )
-        maps = read(numbers, self.model.arrays).maps
+        maps = minilm.read(numbers, self.model.arrays).maps
         return tokens, maps, traits(maps, tokens)
 
     def widget(self):
