@@ -170,7 +170,7 @@ EXPERIMENTS = [
     Experiment(
         TRAINED, "a short sentence, another head", {"sentence": "2", "layer, head": "5, 11"}
     ),
-    Experiment(TRAINED, "the second sentence", {"sentence": "1"}, False),
+    Experiment(TRAINED, "the second sentence", {"sentence": "1"}),
     Experiment(TRAINED, "the first head, the last", {"layer, head": "5, 0"}),
     Experiment(TRAINED, "other words", {"known": "set()"}, False),
 ]

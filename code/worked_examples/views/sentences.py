@@ -1,7 +1,7 @@
 """The view of a trained model's maps: one head, one sentence."""
 
 import math
-from functools import cache
+from functools import lru_cache
 
 import numpy as np
 
@@ -38,9 +38,9 @@ def head(*, sentence, layer, head, divide):
     return head_of(*_shown(NAMES[sentence], divide), layer, head)
 
 
-@cache
+@lru_cache(maxsize=1)
 def _shown(number, divide):
-    """Keep what does not depend on the head: six results in all."""
+    """Keep what does not depend on the head. One result: pages carry what is kept here."""
     tokens, maps = shown_maps(number, divide=divide)
     return tokens, maps, traits(maps, tokens)
 
