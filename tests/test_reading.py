@@ -44,8 +44,10 @@ def test_previous_and_next_work_with_a_click(page, site):
     page.goto(f"{site}/book/02_queries_keys_values.html")
     page.locator(".prev-next-footer a").last.click()
     page.wait_for_url("**/book/03_scaling.html")
+    assert "square root" in page.title()
     page.locator(".prev-next-footer a").first.click()
     page.wait_for_url("**/book/02_queries_keys_values.html")
+    assert "Queries, keys, values" in page.title()
 
 
 def test_the_copy_button_copies_the_cell_and_nothing_else(page, site):
