@@ -3,6 +3,7 @@
 import gzip
 import json
 import re
+import time
 import types
 import zipfile
 
@@ -127,10 +128,12 @@ def test_a_slider_moves_by_key_and_its_numbers_are_the_hosts(run):
         run.page.keyboard.press(key)
         html = EXPLORER.result(**{slider.name: slider.check(value)})
         wanted = re.sub(r"\s", "", "".join(BeautifulSoup(html, "html.parser").stripped_strings))
-        run.page.wait_for_function(
-            "([element, text]) => element.textContent.replace(/\\s/g, '') === text",
-            arg=[output.locator(".explorer-result").element_handle(), wanted],
-        )
+        # Each answer replaces the element, so it is looked for anew each time.
+        deadline, shown = time.monotonic() + PATIENCE / 1000, None
+        while shown != wanted:
+            assert time.monotonic() < deadline, f"shows {shown}, not {wanted}"
+            shown = re.sub(r"\s", "", output.locator(".explorer-result").text_content())
+            run.page.wait_for_timeout(50)
     assert handle.evaluate("element => element === document.activeElement")
 
 
