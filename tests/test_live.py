@@ -522,7 +522,9 @@ def move_and_compare(view, name=None):
     name = name or EXPLORERS[view.chapter][0]
     slider = first_slider(name)
     key, value = next(keys_and_values(slider))
-    view.control(name, slider.name).focus()
+    control = view.control(name, slider.name)
+    expect(control).to_be_enabled(timeout=PATIENCE)  # the page's script may still be on its way
+    control.focus()
     view.page.keyboard.press(key)
     view.shows(name, **{slider.name: value})
 
