@@ -82,6 +82,12 @@ class Live:
     def control(self, name, control):
         return self.page.locator(f"#{name}-{control}")
 
+    def focus(self, name, control):
+        """Go to a control, as soon as the page's script has let it be used."""
+        element = self.control(name, control)
+        expect(element).to_be_enabled(timeout=PATIENCE)
+        element.focus()
+
     def shows(self, name, **values):
         """Wait until the explorer shows what the host computes for these values."""
         wanted = pieces(explorers.ALL[name].result(**values))
@@ -462,7 +468,7 @@ def test_moves_made_early_are_kept_and_only_the_newest_is_computed(live, host):
     view, name = live(host.address).open(), EXPLORERS[FIRST][0]
     slider = first_slider(name)
     expect(view.section(name)).to_have_attribute("data-state", "loading")
-    view.control(name, slider.name).focus()
+    view.focus(name, slider.name)
     for _ in range(3):
         view.page.keyboard.press("ArrowLeft")
     value = slider.check(slider.default - 3 * slider.step)
@@ -487,7 +493,7 @@ def test_a_result_is_read_out_once_and_in_words(live, site):
     )
     view.page.clock.install(time=0)
     view.page.clock.pause_at(1000)
-    view.control(name, slider.name).focus()
+    view.focus(name, slider.name)
     for step in range(1, 4):
         view.page.keyboard.press("ArrowLeft")
         value = slider.check(slider.default - step * slider.step)
@@ -503,7 +509,7 @@ def test_a_result_is_read_out_once_and_in_words(live, site):
 def test_focus_stays_and_is_seen(live, site):
     view, name = live(site).open().state("live"), EXPLORERS[FIRST][0]
     slider = first_slider(name)
-    view.control(name, slider.name).focus()
+    view.focus(name, slider.name)
     view.page.keyboard.press("ArrowLeft")
     view.shows(name, **{slider.name: slider.check(slider.default - slider.step)})
     focused = view.page.evaluate(
@@ -522,9 +528,7 @@ def move_and_compare(view, name=None):
     name = name or EXPLORERS[view.chapter][0]
     slider = first_slider(name)
     key, value = next(keys_and_values(slider))
-    control = view.control(name, slider.name)
-    expect(control).to_be_enabled(timeout=PATIENCE)  # the page's script may still be on its way
-    control.focus()
+    view.focus(name, slider.name)
     view.page.keyboard.press(key)
     view.shows(name, **{slider.name: value})
 
@@ -728,7 +732,7 @@ def test_back_and_forward_keep_controls_and_result_together(live, site):
     value = slider.check(view.control(name, slider.name).input_value())
     assert exact_value(view, name, slider) == value
     view.shows(name, **{slider.name: value})
-    view.control(name, slider.name).focus()
+    view.focus(name, slider.name)
     view.page.keyboard.press("Home")
     view.shows(name, **{slider.name: slider.minimum})
 
