@@ -47,3 +47,16 @@ def trained():
         return weights.load()
     except weights.Unavailable as fault:
         pytest.skip(str(fault))
+
+
+# After a frame, as a transition begins with the next one; a spinner without an end does not count.
+SETTLED = """async () => {
+  await new Promise((then) => requestAnimationFrame(() => requestAnimationFrame(then)));
+  const moving = document.getAnimations().filter((a) => a.effect.getTiming().iterations < Infinity);
+  await Promise.allSettled(moving.map((a) => a.finished));
+}"""
+
+
+def settle(page):
+    """Wait until nothing moves: half-way between two colours, a button has the contrast of neither."""
+    page.evaluate(SETTLED)

@@ -10,7 +10,7 @@ import types
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from bs4 import BeautifulSoup
-from conftest import SITE, built_pages
+from conftest import SITE, built_pages, settle
 from playwright.sync_api import expect
 from sphinx_ext import policy
 from tools import runtime
@@ -212,6 +212,7 @@ def test_coming_alive_moves_nothing_and_breaks_no_rule(live, site, chapter):
 
 def broken_rules(page):
     """Name axe's rules that an explorer breaks."""
+    settle(page)
     found = Axe().run(page, {"include": [["section.explorer"]]}).response
     assert len(found["passes"]) > 5
     return [rule["id"] for rule in found["violations"]]

@@ -9,7 +9,7 @@ from urllib.parse import unquote, urldefrag, urlsplit
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from bs4 import BeautifulSoup
-from conftest import ROOT, SITE, built_pages
+from conftest import ROOT, SITE, built_pages, settle
 from fontTools.ttLib import TTFont
 from playwright.sync_api import expect
 from sphinx_ext import styles
@@ -366,6 +366,7 @@ def violations(page, leave_out=(), rules=()):
     options = {"resultTypes": ["violations"]}
     if rules:
         options["runOnly"] = {"type": "rule", "values": list(rules)}
+    settle(page)
     found = Axe().run(page, context, options).response["violations"]
     return [f"{rule['id']}: {node['target']}" for rule in found for node in rule["nodes"]]
 

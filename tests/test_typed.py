@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from bs4 import BeautifulSoup
-from conftest import ROOT, SITE, built_pages
+from conftest import ROOT, SITE, built_pages, settle
 from playwright.sync_api import expect
 from sphinx_ext import policy
 from test_live import EXPLORERS, Host, Live, pieces
@@ -362,6 +362,7 @@ def breaks_no_rule(view, *looks):
     for width, scheme in looks:
         view.page.set_viewport_size({"width": width, "height": 900})
         view.page.emulate_media(color_scheme=scheme)
+        settle(view.page)
         found = Axe().run(view.page, {"include": [[f"[data-typed={NAME}]"]]}).response
         assert [rule["id"] for rule in found["violations"]] == []
         assert len(found["passes"]) > 5
