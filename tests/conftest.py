@@ -58,5 +58,5 @@ SETTLED = """async () => {
 
 
 def settle(page):
-    """Wait until nothing moves: half-way between two colours, a button has the contrast of neither."""
+    """Wait until nothing moves: half-way between two colours, contrast is that of neither."""
     page.evaluate(SETTLED)

@@ -92,7 +92,7 @@ def test_a_page_from_the_disk_shows_all_and_its_controls_rest(unpacked, context)
     section.scroll_into_view_if_needed()
     assert section.locator(".explorer-result table td").count() > 0
     assert section.locator("fieldset :is(input, select):enabled").count() == 0
-    assert "JavaScript" in section.locator(".explorer-note").text_content()
+    assert "Opened from the disk" in section.locator(".explorer-note").text_content()
     sizes = page.locator(".cell_output figure img").evaluate_all(
         "images => Promise.all(images.map(i => i.decode().then(() => i.naturalWidth)))"
     )

@@ -2,6 +2,7 @@
 
 import re
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from xml.etree import ElementTree
 
 import pypdf
@@ -22,7 +23,9 @@ def book():
 def printed(tmp_path_factory, book):
     """Print the site as a fork's workflow would; print_book itself fails on a request elsewhere."""
     file = tmp_path_factory.mktemp("paper") / pdf.NAME
-    pages = pdf.print_book(book, SITE, file)
+    # In a thread of its own: another test's browser may hold this one's event loop.
+    with ThreadPoolExecutor(1) as apart:
+        pages = apart.submit(pdf.print_book, book, SITE, file).result()
     reader = pypdf.PdfReader(file)
     assert len(reader.pages) == pages
     return reader

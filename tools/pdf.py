@@ -120,12 +120,21 @@ class Leaf:
                 code.decompose()
             for part in explorer.select("form, .explorer-note, .explorer-said"):
                 part.decompose()
-            note = self.new("p", words, class_="explorer-settings")
-            if self.live:
-                note.append(" Live at ")
-                there = f"{self.live}{self.page}#{explorer.select_one('.explorer-title')['id']}"
-                note.append(self.new("a", there, href=there))
-            explorer.append(note)
+            explorer.append(self._live_at(explorer, words))
+        for box in self.article.select(".typed"):
+            parts = ".typed-about, .typed-offer, form, .explorer-note, .explorer-result"
+            for part in box.select(f"{parts}, .explorer-said"):
+                part.decompose()
+            box.append(self._live_at(box, "On the site, a box takes any sentence."))
+
+    def _live_at(self, explorer, words):
+        """Write what stands in place of controls, with a link to them where the site is known."""
+        note = self.new("p", words, class_="explorer-settings")
+        if self.live:
+            note.append(" Live at ")
+            there = f"{self.live}{self.page}#{explorer.select_one('.explorer-title')['id']}"
+            note.append(self.new("a", there, href=there))
+        return note
 
     def _take_solutions(self):
         """Take the folded solutions out; return [(anchor, heading, elements)]."""
