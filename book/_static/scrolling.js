@@ -16,7 +16,9 @@ function hidden({ scrollLeft, scrollWidth, clientWidth }) {
 function mark(element, goesOn) {
   SIDES.forEach((side, i) => element.classList.toggle(side, goesOn[i]));
   const scrolls = goesOn.includes(true);
-  if (element.hasAttribute("tabindex") === scrolls) return;
+  // Not by its tabindex: the theme's script sets that as well.
+  if ((element.dataset.scrolls === "true") === scrolls) return;
+  element.dataset.scrolls = String(scrolls);
   const attributes = { tabindex: "0" };
   if (element.querySelector("table")) {
     attributes.role = "region";
