@@ -30,11 +30,13 @@ SOURCES = (
 LENGTHS = (1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 126)  # words of the drawn texts; 126 make 128 tokens
 
 
-def key():
+def key(root):
     """Return a hash of all that goes into the layout."""
     digest = hashlib.sha256(json.dumps(weights.FILES).encode() + Path(__file__).read_bytes())
     for name in SOURCES:
-        digest.update(Path(eight_bits.__file__).with_name(f"{name}.py").read_bytes())
+        source = root / "code" / "worked_examples" / f"{name}.py"
+        if source.is_file():  # a site may be built without the package beside it
+            digest.update(source.read_bytes())
     return digest.hexdigest()[:16]
 
 
@@ -46,7 +48,7 @@ def laid_out(root):
     dict or None
         ``path`` in the site, ``size`` in bytes, ``integrity``, and ``cost``, what `cost` returned.
     """
-    description = root / "_build" / "model" / f"{key()}.json"
+    description = root / "_build" / "model" / f"{key(root)}.json"
     return json.loads(description.read_text("utf-8")) if description.is_file() else None
 
 
@@ -71,7 +73,7 @@ def lay_out(root):
     (folder / NAME).write_bytes(data)
     ready = {"path": f"{folder.name}/{NAME}", **described(data)}
     ready["cost"] = cost(texts(vocabulary), arrays, *eight_bits.unpack(data))
-    (whole / f"{key()}.json").write_text(json.dumps(ready, indent=1), "utf-8")
+    (whole / f"{key(root)}.json").write_text(json.dumps(ready, indent=1), "utf-8")
     return ready
 
 
