@@ -286,3 +286,14 @@ def test_the_command_line_needs_no_package(book):
     assert ran.returncode == 0, ran.stderr
     assert "changed pyproject.toml" in ran.stdout
     assert subprocess.run([*command, "check"], cwd=os.sep).returncode == 0
+
+
+def test_no_tracked_file_names_this_machine_or_a_registry():
+    files = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.split("\0")[:-1]
+    hosts = ["python" + "hosted.org", "pypi" + ".org", "npmjs" + ".org"]
+    for name in files:
+        content = (ROOT / name).read_bytes()
+        for word in (*hosts, f"{ROOT}/", str(Path.home() / ".cache")):
+            assert word.encode() not in content, f"{name} names {word}"
