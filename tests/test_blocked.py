@@ -22,7 +22,11 @@ from worked_examples.blocked import (
     ring_attention_in_turn,
     ring_schedule,
 )
+from worked_examples.fast import fast_attention
 from worked_examples.measuring import peak_bytes
+
+# What the kernel to be read and the fast one promise alike; test_fast.py has what is its own.
+BOTH = pytest.mark.parametrize("kernel", [blocked_attention, fast_attention])
 
 PRECISION = {np.float64: 1e-13, np.float32: 2e-6}
 
@@ -127,20 +131,23 @@ def test_rows_that_see_nothing_are_zero_at_first_too():
     assert np.isfinite(ours).all()
 
 
-def test_the_last_query_sees_the_last_key():
+@BOTH
+def test_the_last_query_sees_the_last_key(kernel):
     Q, K = draw(np.random.default_rng(2), float, 2, 3), draw(np.random.default_rng(3), float, 7, 3)
-    ours = blocked_attention(Q, K, K, causal=True, rows=1, columns=2)
+    ours = kernel(Q, K, K, causal=True, rows=1, columns=2)
     by_mask, _ = scaled_dot_product_attention(Q, K, K, mask=causal_mask(2, 7))
     np.testing.assert_allclose(ours, by_mask, rtol=1e-13)
 
 
-def test_integers_become_float64_and_inputs_stay():
+@BOTH
+def test_integers_become_float64_and_inputs_stay(kernel):
     X = np.array([[1, 0], [0, 2]])
     before = X.copy()
-    assert blocked_attention(X, X, X, columns=1).dtype == np.float64
+    assert kernel(X, X, X, columns=1).dtype == np.float64
     np.testing.assert_array_equal(X, before)
 
 
+@BOTH
 @pytest.mark.parametrize(
     ("shapes", "options", "shown"),
     [
@@ -157,9 +164,9 @@ def test_integers_become_float64_and_inputs_stay():
         (((2, 2), (3, 2), (3, 2)), {"bias": -np.inf}, "must be finite"),
     ],
 )
-def test_what_cannot_be_is_named(shapes, options, shown):
+def test_what_cannot_be_is_named(kernel, shapes, options, shown):
     with pytest.raises(ValueError, match=shown):
-        blocked_attention(*map(np.ones, shapes), **options)
+        kernel(*map(np.ones, shapes), **options)
 
 
 def test_memory_does_not_hold_the_matrix():
