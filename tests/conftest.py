@@ -2,6 +2,9 @@
 
 import os
 import sys
+import threading
+import types
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -60,3 +63,15 @@ SETTLED = """async () => {
 def settle(page):
     """Wait until nothing moves: half-way between two colours, contrast is that of neither."""
     page.evaluate(SETTLED)
+
+
+@contextmanager
+def hosted(handler):
+    """Serve the site from a host whose faults a test sets; its handler finds them as `site`."""
+    site = types.SimpleNamespace(
+        faults={}, headers={}, prefix="", seen=[], released=threading.Event()
+    )
+    with served(SITE, type("Host", (handler,), {"site": site})) as address:
+        site.address = address
+        yield site
+        site.released.set()

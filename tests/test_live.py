@@ -4,13 +4,11 @@ import json
 import re
 import shutil
 import sys
-import threading
-import types
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from bs4 import BeautifulSoup
-from conftest import SITE, built_pages, settle
+from conftest import SITE, built_pages, hosted, settle
 from playwright.sync_api import expect
 from sphinx_ext import policy
 from tools import runtime
@@ -451,13 +449,8 @@ def _heavy(name):
 @pytest.fixture
 def host():
     """Serve the site from a host whose faults the test sets."""
-    site = types.SimpleNamespace(
-        faults={}, headers={}, prefix="", seen=[], released=threading.Event()
-    )
-    with served(SITE, type("Host", (Host,), {"site": site})) as address:
-        site.address = address
+    with hosted(Host) as site:
         yield site
-        site.released.set()
 
 
 def first_slider(name):

@@ -2,19 +2,16 @@
 
 import base64
 import re
-import threading
-import types
 
 import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from bs4 import BeautifulSoup
-from conftest import ROOT, SITE, built_pages, settle
+from conftest import ROOT, SITE, built_pages, hosted, settle
 from playwright.sync_api import expect
 from sphinx_ext import policy
 from test_live import EXPLORERS, Host, Live, pieces
 from tools import eight_bits as tool
-from tools.serve import served
 
 from worked_examples import eight_bits, explorers, minilm
 from worked_examples.own_sentence import NAME, OwnSentence
@@ -63,13 +60,8 @@ class Slow(Host):
 
 @pytest.fixture
 def host():
-    site = types.SimpleNamespace(
-        faults={}, headers={}, prefix="", seen=[], released=threading.Event()
-    )
-    with served(SITE, type("Slow", (Slow,), {"site": site})) as address:
-        site.address = address
+    with hosted(Slow) as site:
         yield site
-        site.released.set()
 
 
 class Typed(Live):
