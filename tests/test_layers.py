@@ -9,7 +9,7 @@ import pytest
 import worked_examples
 
 ROOT = Path(worked_examples.__file__).parent
-GROUND = {"attention", "claims", "training"}
+GROUND = {"attention", "claims", "pinned", "training"}
 SHARED = {"block", "costs", "fused", "positions", "wordpiece"}
 FIRST = {
     "lookup", "recurrence", "scaling", "masking", "heads", "series",

@@ -9,6 +9,7 @@ from conftest import ROOT
 from sphinx_ext import runtime as serving
 from tools import runtime
 
+import worked_examples.pinned
 from worked_examples.explorer import NOTE
 
 DATA = {"a.wasm": b"the core", "b.whl": b"a wheel"}
@@ -25,8 +26,7 @@ def pinned(monkeypatch):
         yield
 
     def sources(releases=unreachable, carrier=unreachable):
-        monkeypatch.setattr(runtime, "from_releases", releases)
-        monkeypatch.setattr(runtime, "from_carrier", carrier)
+        monkeypatch.setattr(runtime, "SOURCES", (releases, carrier))
 
     sources()
     return sources
@@ -38,7 +38,7 @@ def giving(data):
     def source(names):
         source.asked.append(list(names))
         for name in names:
-            yield name, data[name]
+            yield name, io.BytesIO(data[name]), len(data[name])
 
     source.asked = []
     return source
@@ -86,10 +86,10 @@ def test_with_nothing_to_be_had_the_error_says_what_each_source_said(tmp_path, p
         runtime.obtain(tmp_path)
 
 
-def test_a_content_network_out_of_reach_is_left_at_once(monkeypatch):
-    monkeypatch.setattr(runtime, "RELEASES", "http://127.0.0.1:9/")
-    with pytest.raises(runtime.Unavailable, match="its releases cannot be reached"):
-        list(runtime.from_releases(["a.wasm"]))
+def test_a_content_network_out_of_reach_is_left_at_once():
+    source = worked_examples.pinned.from_address("http://127.0.0.1:9/", "the release")
+    with pytest.raises(runtime.Unavailable, match="the release cannot be reached"):
+        list(source(["a.wasm"]))
 
 
 def test_the_command_goes_on_without_the_files(tmp_path, pinned, monkeypatch, capsys):

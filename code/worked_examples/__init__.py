@@ -4,7 +4,8 @@ Modules stand in floors, and a module imports only from the floors below its own
 
 ground
     :mod:`~worked_examples.attention`: softmax, entropy, masks, scaled dot-product
-    attention, its gradients and its heads, in numpy alone; `claims`, which ties prose to cells.
+    attention, its gradients and its heads, in numpy alone; `claims`, which ties prose to cells;
+    `pinned`, which gets files with a known sum.
 shared
     What several topics use: `block`, the rest of a layer; `positions`: what tells it the order;
     `costs`, which counts; `wordpiece`, which cuts text into tokens; `fused`, a softmax that
