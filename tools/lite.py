@@ -11,14 +11,12 @@ what torch's cells gave) is added when Sphinx has finished, by `assemble`.
 import argparse
 import gzip
 import hashlib
-import io
 import json
 import re
 import shutil
 import subprocess
 import sys
 import time
-import zipfile
 from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
@@ -149,22 +147,7 @@ def installed_wheel(name):
         own = file.parts[0] == name or file.parts[0].endswith(".dist-info")
         if own and file.suffix != ".pyc" and "tests" not in file.parts:
             files[file.as_posix()] = Path(distribution.locate_file(file)).read_bytes()
-    return archive(files)
-
-
-def archive(files):
-    """Return a zip archive, the same bytes from the same files.
-
-    Parameters
-    ----------
-    files : dict
-        Bytes by name.
-    """
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as target:
-        for name in sorted(files):
-            target.writestr(zipfile.ZipInfo(name), files[name], zipfile.ZIP_DEFLATED, 6)
-    return buffer.getvalue()
+    return runtime.archive(files)
 
 
 def compile_packages(root, plain, wheels):
@@ -265,7 +248,7 @@ def add_package(root, folder, results, python):
     files[f"{info}/METADATA"] = b"Metadata-Version: 2.1\nName: worked-examples\nVersion: 0.1.0\n"
     files[f"{info}/WHEEL"] = b"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
     files[f"{info}/RECORD"] = "".join(f"{name},,\n" for name in sorted(files)).encode()
-    data, name = archive(files), f"worked_examples-0.1.0-{tag}-py3-none-any.whl"
+    data, name = runtime.archive(files), f"worked_examples-0.1.0-{tag}-py3-none-any.whl"
     (python / name).write_bytes(data)
     lock = json.loads((folder / "lock.json").read_text("utf-8"))
     ours = entry("worked-examples", name, ["numpy"], ["worked_examples", "torch"], data)

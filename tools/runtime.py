@@ -154,11 +154,22 @@ def _sum(data):
 
 def our_package(root):
     """Return an archive of our package, the same bytes from the same files."""
+    code = root / "code"
+    return archive({p.relative_to(code).as_posix(): p.read_bytes() for p in code_files(root)})
+
+
+def archive(files):
+    """Return a zip archive, the same bytes from the same files.
+
+    Parameters
+    ----------
+    files : dict
+        Bytes by name.
+    """
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path in code_files(root):
-            name = path.relative_to(root / "code").as_posix()
-            archive.writestr(zipfile.ZipInfo(name), path.read_bytes(), zipfile.ZIP_DEFLATED)
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as target:
+        for name in sorted(files):
+            target.writestr(zipfile.ZipInfo(name), files[name], zipfile.ZIP_DEFLATED)
     return buffer.getvalue()
 
 
