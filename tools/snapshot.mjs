@@ -47,12 +47,14 @@ function clearFreeMemory(Module) {
 }
 
 const PAGE = 1 << 16; // bytes of a page of a wasm memory
+const LEAST = 320 * PAGE; // what Pyodide's core declares
 
 // The memory grows by a fifth at a time: what lies behind its last block is left out. A page's
 // memory grows there again when it has to.
 function cut(snapshot, Module) {
   const header = snapshot.length - Module.HEAP8.length;
-  return snapshot.subarray(0, header + Math.ceil(Module._sbrk(0) / PAGE) * PAGE);
+  const used = Math.ceil(Module._sbrk(0) / PAGE) * PAGE;
+  return snapshot.subarray(0, header + Math.max(used, LEAST));
 }
 
 // Python writes times and random seeds into its memory: here they are always the same, so that the
