@@ -12,6 +12,7 @@ from conftest import SITE, built_pages, hosted, settle
 from playwright.sync_api import expect
 from sphinx_ext import policy
 from tools import runtime
+from tools.browser import settings
 from tools.serve import Quiet, served
 
 from worked_examples import explorers
@@ -473,6 +474,21 @@ def test_moves_made_early_are_kept_and_only_the_newest_is_computed(live, host):
     assert [ask["values"][slider.name] for ask in view.page.evaluate("window.asked")] == [value]
 
 
+def test_of_many_moves_at_once_the_first_and_the_newest_are_computed(live, site):
+    view, name = live(site).open().state("live"), EXPLORERS[FIRST][0]
+    slider = first_slider(name)
+    view.control(name, slider.name).evaluate(
+        """(input, values) => { for (const value of values) {
+             input.value = value; input.dispatchEvent(new Event("input", { bubbles: true }));
+           } }""",
+        [str(slider.minimum + step * slider.step) for step in range(9)],
+    )
+    newest = slider.check(slider.minimum + 8 * slider.step)
+    view.shows(name, **{slider.name: newest})
+    asked = [ask["values"][slider.name] for ask in view.page.evaluate("window.asked")]
+    assert asked == [slider.minimum, newest]
+
+
 def test_a_result_is_read_out_once_and_in_words(live, site):
     view, name = live(site).open().state("live"), EXPLORERS[FIRST][0]
     slider = first_slider(name)
@@ -498,6 +514,36 @@ def test_a_result_is_read_out_once_and_in_words(live, site):
     html = explorers.ALL[name].result(**{slider.name: value})
     words = [p.get_text() for p in BeautifulSoup(html, "html.parser").select("p")]
     assert view.page.evaluate("window.spoken") == [" ".join(words)]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_control_shows_that_it_has_the_focus(live, site, scheme):
+    """Of each kind that there is: a chapter may lack one."""
+    seen = set()
+    for chapter in CHAPTERS:
+        kinds = {type(c) for name in EXPLORERS[chapter] for c in explorers.ALL[name].controls}
+        if kinds <= seen:
+            continue
+        seen |= kinds
+        view = live(site, chapter, color_scheme=scheme).open()
+        for name in EXPLORERS[chapter]:
+            view.focus(name, explorers.ALL[name].controls[0].name)
+            reached = 0
+            while view.page.evaluate(
+                "name => document.activeElement.closest(`[data-explorer=${name}] form`) !== null",
+                name,
+            ):
+                outline = view.page.evaluate(
+                    "(({ outlineStyle, outlineWidth }) => [outlineStyle, outlineWidth])"
+                    "(getComputedStyle(document.activeElement))"
+                )
+                assert outline == ["solid", "3px"], view.page.evaluate(
+                    "document.activeElement.outerHTML"
+                )
+                view.page.keyboard.press("Tab")
+                reached += 1
+            assert reached > len(explorers.ALL[name].controls)
+    assert seen == {Slider, Steps, Choice, Switch}
 
 
 def test_focus_stays_and_is_seen(live, site):
@@ -550,17 +596,69 @@ def test_a_broken_script_is_never_run(live, host, file, fault):
 
 
 @pytest.mark.parametrize("fault", BREAKAGES)
-def test_without_its_snapshot_python_starts_plainly(live, host, fault):
-    host.faults["snapshot.packed"] = fault
+@pytest.mark.parametrize("file", ["snapshot.packed", "multiarray_umath.wasm"])
+def test_without_its_snapshot_python_starts_plainly(live, host, file, fault):
+    host.faults[file] = fault
     view = live(host.address).open().state("live")
     assert "python_stdlib.zip" in host.seen
     move_and_compare(view)
 
 
-def test_with_the_snapshot_nothing_of_the_plain_start_is_fetched(live, host):
-    live(host.address).open().state("live")
-    assert "snapshot.packed" in host.seen
+@pytest.mark.parametrize("file", ["python_stdlib.zip", "numpy", "worked_examples"])
+def test_a_plain_start_that_lacks_a_part_is_told_and_tried_again(live, host, file):
+    whole = next(path.name for path in folder().iterdir() if path.name.startswith(file))
+    host.faults |= {"snapshot.packed": "missing", whole: "altered"}
+    view = live(host.address).open().state("failed")
+    assert whole in view.note().text_content()
+    host.faults.clear()
+    move_and_compare(view)
+
+
+def test_where_memory_lies_otherwise_python_starts_plainly(live, site):
+    """A browser may place numpy's parts elsewhere than the snapshot has them."""
+    view = live(site)
+    manifest = (folder() / "manifest.js").read_text("utf-8")
+    table = json.loads(re.search(r'"layout": ({.*?})', manifest)[1])["table"]
+    other = manifest.replace(f'"table": {table}', f'"table": {table + 1}')
+    view.page.context.route(
+        "**/manifest.js", lambda route: route.fulfill(body=other, content_type="text/javascript")
+    )
+    view.open().state("live")
+    assert "python_stdlib.zip" in runtime_files(view)
+    move_and_compare(view)
+
+
+def test_with_the_snapshot_each_file_comes_once_and_no_other(live, host):
+    view = live(host.address)
+    view.page.add_init_script(
+        """window.notes = [];
+           new MutationObserver(() => {
+             const note = document.querySelector(".explorer-note");
+             if (note) window.notes.push(note.textContent);
+           }).observe(document, { childList: true, subtree: true, characterData: true });"""
+    )
+    view.open().state("live")
     assert not {"python_stdlib.zip", runtime.NUMPY} & set(host.seen)
+    # `import` asks for scripts by itself, once they are known to be whole.
+    parts = [name for name in host.seen if _heavy(name) and not name.endswith((".js", ".mjs"))]
+    assert "snapshot.packed" in parts
+    assert sorted(parts) == sorted(set(parts))
+    shares = [int(said) for note in view.page.evaluate("window.notes")
+              for said in re.findall(r"loading: (\d+) %", note)]  # fmt: skip
+    assert shares == sorted(shares)
+    assert shares[-1] == 100
+
+
+def test_the_next_chapter_has_python_already(live, host, browser, tmp_path):
+    # With a profile on disk, as readers have one: the memory of another keeps no large files.
+    context = browser.browser_type.launch_persistent_context(tmp_path, **settings())
+    live(host.address, CHAPTERS[0], context).open().state("live")
+    assert "snapshot.packed" in host.seen
+    host.seen.clear()
+    live(host.address, CHAPTERS[1], context).open().state("live")
+    context.close()
+    assert CHAPTERS[1].rpartition("/")[2] in host.seen
+    assert [name for name in host.seen if _heavy(name)] == []
 
 
 def test_the_network_is_lost_half_way(live, host):
