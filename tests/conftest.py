@@ -52,8 +52,8 @@ def trained():
         pytest.skip(str(fault))
 
 
-# Asked at every frame, as a transition begins with the one after its cause. A spinner without an end
-# does not count, nor does what is paused: nobody would keep the promise of its end.
+# Asked at every frame, as a transition begins with the one after its cause. An endless spinner
+# does not count, nor does what is paused: its end would never come.
 STILL = """() => {
   const moves = (a) => a.playState === "running" && a.effect.getTiming().iterations < Infinity;
   window.stillFrames = document.getAnimations().some(moves) ? 0 : window.stillFrames + 1;
