@@ -299,7 +299,8 @@ def lag_profile(A):
     [0.85 0.3 ]
     """
     A = _square(A)
-    return np.array([np.diagonal(A, -k).mean() for k in range(len(A))])
+    query, key = np.tril_indices(len(A))
+    return np.bincount(query - key, A[query, key]) / np.arange(len(A), 0, -1)
 
 
 def matching_lags(L, period, horizon=0):
