@@ -96,7 +96,7 @@ def test_set_writes_every_place(book):
     for path in (book / "book").glob("*.ipynb"):
         title, setup, own = json.loads(path.read_text("utf-8"))["cells"]
         assert title["source"][0].startswith("# ")
-        assert f'place, why = "{GITHUB}@main", ' in "".join(setup["source"])
+        assert f'place = "{GITHUB}@main"\n' in "".join(setup["source"])
         assert "hide-input" in setup["metadata"]["tags"]
         assert own["source"] == ["x = 1"]
     link = "https://colab.research.google.com/github/owner/name/blob/main/book"

@@ -67,7 +67,8 @@ missing = importlib.util.find_spec("worked_examples") is None
 if missing and above:
     sys.path.insert(0, f"{above[0]}/code")
 elif missing:
-    place, why = "PUBLISHED", "the address of its repository is not known: write it into BOOK"
+    why = "the address of its repository is not known: write it into BOOK"
+    place = "PUBLISHED"
     with suppress(OSError, LookupError):  # In Colab, a fork's chapter takes the fork's code.
         server = "http://{COLAB_JUPYTER_IP}:{KMP_TARGET_PORT}/api/sessions".format(**os.environ)
         told = parse.unquote(request.urlopen(server, timeout=9).read().decode())
@@ -83,8 +84,7 @@ elif missing:
             "command 'git'": "pip has no git to fetch it with: install git",
             "": f"pip fails ({', '.join(re.findall('ERROR: (.*)', ran.stderr))}): mend that",
         }
-        said = f"{ran.stdout}{ran.stderr}"
-        why = ran.returncode and next(faults[sign] for sign in faults if re.search(sign, said))
+        why = ran.returncode and next(faults[x] for x in faults if re.search(x, ran.stderr))
     if why:
         raise ImportError(f"The book's code is missing, and {why}, then run this cell again.")
     importlib.invalidate_caches()"""
@@ -95,7 +95,7 @@ def first_cell(repository):
 
     >>> '"https://github.com/o/n@main"' in first_cell(Repository("https://github.com/o/n"))
     True
-    >>> 'place, why = "", ' in first_cell(Repository())
+    >>> 'place = ""' in first_cell(Repository())
     True
     """
     place = f"{repository.url}@{repository.branch}" if repository.url else ""
