@@ -176,8 +176,10 @@ def test_the_printed_book_is_offered_while_it_is_of_the_same_sources(small):
 
 def test_an_address_that_is_no_repository_gets_one_sentence_and_stops_nobody(small, monkeypatch):
     monkeypatch.setenv("GITHUB_REPOSITORY", "nonsense")
+    monkeypatch.setenv("BOOK_SITE", "no site")
     printed, good = build(small)
     assert good, printed
+    assert printed.count("BOOK_SITE is 'no site', which is no site's address") == 1
     sentence = "GITHUB_REPOSITORY is 'nonsense', which is no repository: set it to OWNER/NAME"
     assert printed.count(sentence) == 1
     assert "nonsense" not in page(small)
