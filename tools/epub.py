@@ -40,8 +40,10 @@ def xhtml(element):
     for part in element.select(".katex-html, math annotation, style, button, script"):
         part.decompose()
     for table in element.select("table, table *"):
-        for name in ("border", "align", "valign", "frame", "rules", "width"):
+        for name in ("border", "align", "halign", "valign", "frame", "rules", "width"):
             table.attrs.pop(name, None)
+    for part in element.select("[download]"):
+        del part["download"]
     for svg in element.select("svg:not([xmlns])"):
         svg["xmlns"] = "http://www.w3.org/2000/svg"
     text = element.decode_contents(formatter="minimal")
