@@ -309,7 +309,7 @@ def test_make_explains_itself():
 def test_make_names_the_pythons_it_wants(tmp_path):
     for name in ("Makefile", "requirements.txt", "pyproject.toml"):
         shutil.copy(ROOT / name, tmp_path)
-    old = tmp_path / "old-python"
+    old = tmp_path / "Jane's old & slow python"
     old.write_text("#!/bin/sh\nexit 1\n")
     old.chmod(0o755)
     done = make(tmp_path, "book", f"PYTHON={old}")
