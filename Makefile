@@ -50,7 +50,7 @@ bench: .venv/test-ready book  ## measure kernels, explorers, command line, pages
 
 links: book  ## follow every link to other sites
 	@rm -rf _build/linkcheck
-	@$(BIN)/jupyter-book build . --builder linkcheck --keep-going || true
+	@$(BIN)/jupyter-book build . --builder custom --custom-builder linkcheck --keep-going || true
 	@$(BIN)/python tools/links.py
 
 newest: .venv/made  ## build and test with the newest version of everything; FIRST=... is installed first
