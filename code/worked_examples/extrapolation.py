@@ -100,8 +100,8 @@ def _new_parameters(method, L, d, h, seed):
 
 def _rotated(X, base=10000.0):
     """Turn pairs of features, interleaved, as `positions.rotary` does in numpy."""
-    L, D = X.shape[-2:]
-    turn = torch.arange(L)[:, None] * torch.from_numpy(angles(D, base))  # (L, D/2)
+    L, d = X.shape[-2:]
+    turn = torch.arange(L)[:, None] * torch.from_numpy(angles(d, base))  # (L, d/2)
     cos, sin = turn.cos().to(X.dtype), turn.sin().to(X.dtype)
     a, b = X[..., ::2], X[..., 1::2]
     return torch.stack([a * cos - b * sin, a * sin + b * cos], dim=-1).flatten(-2)
