@@ -3,7 +3,8 @@
 ``|V|`` is written `vocabulary`: how many tokens there are. d is the width of the model, h the
 number of heads, H the hidden width of the feed-forward part, L the length of a sequence. No count
 of parameters depends on L; every count of multiply-adds and of bytes does. The unit of a count is
-the last word of its function's name.
+the last word of its function's name. A size that is not a whole number of at least 1 is a
+ValueError in every function.
 """
 
 from worked_examples.attention import _length
@@ -60,7 +61,7 @@ def head_width(d, h):
     Raises
     ------
     ValueError
-        If a size is not a whole number of at least 1, or h does not divide d.
+        If h does not divide d.
 
     Examples
     --------
@@ -99,7 +100,7 @@ def attention_parameters(d, h):
     Raises
     ------
     ValueError
-        As `head_width`.
+        If h does not divide d.
 
     Examples
     --------
@@ -161,7 +162,7 @@ def layer_parameters(d, h, H, *, biases_and_norms=True):
     Raises
     ------
     ValueError
-        If a size is not a whole number of at least 1, or h does not divide d.
+        If h does not divide d.
 
     Examples
     --------
@@ -201,7 +202,7 @@ def layer_table(d=512, h=8, H=2048):
     Raises
     ------
     ValueError
-        If a size is not a whole number of at least 1, or h does not divide d.
+        If h does not divide d.
 
     Examples
     --------
@@ -237,7 +238,7 @@ def model_table(vocabulary=50_000, d=512, layers=6, h=8, H=2048):
     Raises
     ------
     ValueError
-        If a size is not a whole number of at least 1, or h does not divide d.
+        If h does not divide d.
 
     Examples
     --------
@@ -274,11 +275,6 @@ def projection_multiply_adds(L, d, L_k=None):
     int
         ``2 L d^2 + 2 L_k d^2``, so 4 L d^2 in self-attention. h is not in it.
 
-    Raises
-    ------
-    ValueError
-        If a size is not a whole number of at least 1.
-
     Examples
     --------
     >>> projection_multiply_adds(1024, 512)
@@ -302,11 +298,6 @@ def score_multiply_adds(L, d, L_k=None):
     -------
     int
         ``L L_k d_k`` a head, so ``L L_k d`` for h heads of width d_k = d / h.
-
-    Raises
-    ------
-    ValueError
-        If a size is not a whole number of at least 1.
 
     Examples
     --------
@@ -396,11 +387,6 @@ def work_table(L=1024, d=512, H=2048):
         Rows `part`, `multiply-adds`, and `at 4 L`: how many times as many there are at four times
         the length.
 
-    Raises
-    ------
-    ValueError
-        If a size is not a whole number of at least 1.
-
     Examples
     --------
     >>> [row["at 4 L"] for row in work_table()]
@@ -464,11 +450,6 @@ def decoding_multiply_adds(L, d, *, cache=True):
         With a cache, step t has one query and t keys: ``4 d^2 + 2 t d``. Without, it has t of both:
         ``4 t d^2 + 2 t^2 d``. Summed over t = 1 to L.
 
-    Raises
-    ------
-    ValueError
-        If a size is not a whole number of at least 1.
-
     Examples
     --------
     >>> decoding_multiply_adds(1024, 512), decoding_multiply_adds(1024, 512, cache=False)
@@ -511,11 +492,6 @@ def score_bytes(L, h=1, layers=1, number_bytes=4, L_k=None):
     -------
     int
 
-    Raises
-    ------
-    ValueError
-        If a size is not a whole number of at least 1.
-
     Examples
     --------
     >>> score_bytes(8192) / 2**20
@@ -535,11 +511,6 @@ def cache_bytes(L, d, layers=1, number_bytes=4):
     -------
     int
         ``2 L d`` numbers a layer: h heads of width d / h are together as wide as one.
-
-    Raises
-    ------
-    ValueError
-        If a size is not a whole number of at least 1.
 
     Examples
     --------
@@ -573,11 +544,6 @@ def ring_bytes(L, n, d, number_bytes=4, *, backward=False):
     int
         For the process that has the most rows.
 
-    Raises
-    ------
-    ValueError
-        If a size is not a whole number of at least 1.
-
     Examples
     --------
     >>> [ring_bytes(65_536, n, 64) // 2**20 for n in (1, 2, 4, 16)]
@@ -603,11 +569,6 @@ def memory_table(lengths=(1024, 2048, 4096, 8192, 16_384), d=512, h=8, layers=6,
     list of dict
         One row a length: scores of one head in one layer, their MiB, the MiB of all heads and
         layers, and the MiB of the cache.
-
-    Raises
-    ------
-    ValueError
-        If a size is not a whole number of at least 1.
 
     Examples
     --------

@@ -104,12 +104,11 @@ def gradient_through(kind, depths=DEPTHS, seeds=SEEDS):
         The gradient's norm at the input over its norm at the output.
     """
     stack = Stack(kind, max(depths), seeds)
-    sent = _size(stack.direction)
     arrived = [
         torch.autograd.grad(stack.output(n), stack.X, stack.direction, retain_graph=True)[0]
         for n in depths
     ]
-    return np.array([(_size(gradient) / sent).numpy() for gradient in arrived])
+    return _per_unit_sent(arrived, stack)
 
 
 @one_thread()
@@ -130,9 +129,8 @@ def gradient_by_layer(kind, layers=DEPTHS[-1], seeds=SEEDS):
     """
     stack = Stack(kind, layers, seeds)
     matrices = [parameters["W_2"] for parameters in stack.parameters]
-    gradients = torch.autograd.grad(stack.output(layers), matrices, stack.direction)
-    sent = _size(stack.direction)
-    return np.array([(_size(gradient) / sent).numpy() for gradient in gradients])
+    received = torch.autograd.grad(stack.output(layers), matrices, stack.direction)
+    return _per_unit_sent(received, stack)
 
 
 @one_thread()
@@ -197,6 +195,12 @@ def _feed_forward(X, p):
 
 def _normed(X):
     return F.layer_norm(X, X.shape[-1:])
+
+
+def _per_unit_sent(gradients, stack):
+    """Give the norm of each gradient over that of the gradient at the output, (n, seeds)."""
+    sent = _size(stack.direction)
+    return np.array([(_size(gradient) / sent).numpy() for gradient in gradients])
 
 
 def _size(tensors):

@@ -21,7 +21,7 @@ import math
 
 import numpy as np
 
-from worked_examples.attention import _length
+from worked_examples.attention import _finite, _length
 
 __all__ = [
     "alibi_bias",
@@ -533,18 +533,8 @@ def _rows(X):
     return X
 
 
-def _finite(name, value):
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
-    if not math.isfinite(number):
-        raise ValueError(f"{name} must be a finite number; got {value!r}")
-    return number
-
-
 def _positive(name, value):
     number = _finite(name, value)
     if number <= 0:
-        raise ValueError(f"{name} must be above 0; got {value!r}")
+        raise ValueError(f"{name} must be a finite number above 0; got {value!r}")
     return number
