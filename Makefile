@@ -5,6 +5,9 @@ PAGE := _build/html/index.html
 BIN := .venv/bin
 # What `ruff format` keeps in shape; a chapter's cells are wrapped by hand.
 FORMATTED := code tests tools sphinx_ext benchmarks
+# A test whose process was lost, as one that never ends loses it, is run once more. One that fails is
+# not: no message matches the pattern.
+ONCE_MORE := --reruns 1 --only-rerun '(?!)'
 # A number in the text that disagrees with its cell fails the build and the tests; a reader at
 # work in a notebook gets a line that says so instead.
 export WORKED_EXAMPLES_STRICT := 1
@@ -39,7 +42,7 @@ zip: book  ## pack the site into one archive, which works in a room without a ne
 
 test: .venv/test-ready book  ## build, and run every test: code, chapters, site
 	@$(BIN)/python tools/browser.py
-	@$(BIN)/python -m pytest -n 2 --dist worksteal
+	@$(BIN)/python -m pytest -n 2 --dist worksteal $(ONCE_MORE)
 
 lint: .venv/test-ready  ## check the style of the code and of the chapters' cells
 	@$(BIN)/ruff check .

@@ -201,7 +201,7 @@ class Runtime:
         kernel = AsyncKernelManager(kernel_spec_manager=specs, kernel_name="colab")
         resources = {"metadata": {"path": str(self.content)}}
         client = NotebookClient(notebook, km=kernel, resources=resources, timeout=300)
-        client.execute(env=self.environment)
+        client.execute(env=self.environment, cleanup_kc=True)  # ends the kernel, too
 
 
 # --- a chapter, from the first cell to the last ----------------------------------------------
