@@ -5,6 +5,9 @@ PAGE := _build/html/index.html
 BIN := .venv/bin
 # What `ruff format` keeps in shape; a chapter's cells are wrapped by hand.
 FORMATTED := code tests tools sphinx_ext benchmarks
+# A test whose process was lost, as one that never ends loses it, is run once more. One that fails is
+# not: no message matches the pattern.
+ONCE_MORE := --reruns 1 --only-rerun '(?!)'
 # A number in the text that disagrees with its cell fails the build and the tests; a reader at
 # work in a notebook gets a line that says so instead.
 export WORKED_EXAMPLES_STRICT := 1
@@ -39,7 +42,7 @@ zip: book  ## pack the site into one archive, which works in a room without a ne
 
 test: .venv/test-ready book  ## build, and run every test: code, chapters, site
 	@$(BIN)/python tools/browser.py
-	@$(BIN)/python -m pytest -n 2 --dist worksteal
+	@$(BIN)/python -m pytest -n 2 --dist worksteal $(ONCE_MORE)
 
 lint: .venv/test-ready  ## check the style of the code and of the chapters' cells
 	@$(BIN)/ruff check .
@@ -50,7 +53,7 @@ bench: .venv/test-ready book  ## measure kernels, explorers, command line, pages
 
 links: book  ## follow every link to other sites
 	@rm -rf _build/linkcheck
-	@$(BIN)/jupyter-book build . --builder linkcheck --keep-going || true
+	@$(BIN)/jupyter-book build . --builder custom --custom-builder linkcheck --keep-going || true
 	@$(BIN)/python tools/links.py
 
 newest: .venv/made  ## build and test with the newest version of everything; FIRST=... is installed first
@@ -74,14 +77,16 @@ clean:  ## delete what was built, and keep .venv
 # The first Python on PATH from 3.11 to 3.13 that can make virtual environments; PYTHON=... names
 # another. A recipe and no $(shell): only the one who has no .venv yet needs to have it.
 .venv/made:
-	@for python in $(or $(PYTHON),python3 python3.13 python3.12 python3.11 python); do \
+	@if [ -n "$$PYTHON" ]; then set -- "$$PYTHON"; \
+	  else set -- python3 python3.13 python3.12 python3.11 python; fi; \
+	for python; do \
 	  if "$$python" -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' \
 	      2>/dev/null; then \
 	    echo "Making .venv with $$("$$python" --version)."; \
 	    "$$python" -m venv .venv && touch $@; exit $$?; \
 	  fi; \
 	done; \
-	echo "The book needs Python 3.11, 3.12 or 3.13 with its venv module (Debian: apt install python3-venv), and found none$(if $(PYTHON), at $(PYTHON)); PYTHON=/path/to/python names one." >&2; \
+	echo "The book needs Python 3.11, 3.12 or 3.13 with its venv module (Debian: apt install python3-venv), and found none$${PYTHON:+ at $$PYTHON}; PYTHON=/path/to/python names one." >&2; \
 	exit 1
 
 .venv/book-ready: requirements.txt pyproject.toml | .venv/made

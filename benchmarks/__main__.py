@@ -1,6 +1,6 @@
 """Measure this project on this machine.
 
-    python -m benchmarks [kernels] [explorers] [command] [live] [build]
+    python -m benchmarks [kernels] [explorers] [command] [live] [lite] [build]
                          [--quick] [--rounds N] [--json FILE]
 
 Without a section, all of them, the build last (a cold one takes minutes; with --quick it is left
@@ -17,7 +17,7 @@ from pathlib import Path
 from benchmarks.machine import as_readers_have_it, describe, load, warning
 from benchmarks.tables import print_tables
 
-SECTIONS = ("kernels", "explorers", "command", "live", "build")
+SECTIONS = ("kernels", "explorers", "command", "live", "lite", "build")
 
 
 def main():

@@ -23,8 +23,8 @@ def find_address(app, config):
     """Ask for the address once a build, and tell the theme: pages change, chapters rest."""
     root = Path(app.srcdir)
     address = published.find(root)
-    if address.fault:
-        print(address.fault, flush=True)
+    for fault in filter(None, (address.fault, published.site_fault())):
+        print(fault, flush=True)
     config.book_address = (address.url, address.branch)
     chapters = [path.relative_to(root).as_posix() for path in notebooks.notebooks(root)]
     config.book_lacking = sorted(published.lacking(root, address, chapters))

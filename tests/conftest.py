@@ -52,17 +52,19 @@ def trained():
         pytest.skip(str(fault))
 
 
-# After a frame, as a transition begins with the next one; a spinner without an end does not count.
-SETTLED = """async () => {
-  await new Promise((then) => requestAnimationFrame(() => requestAnimationFrame(then)));
-  const moving = document.getAnimations().filter((a) => a.effect.getTiming().iterations < Infinity);
-  await Promise.allSettled(moving.map((a) => a.finished));
+# Asked at every frame, as a transition begins with the one after its cause. An endless spinner
+# does not count, nor does what is paused: its end would never come.
+STILL = """() => {
+  const moves = (a) => a.playState === "running" && a.effect.getTiming().iterations < Infinity;
+  window.stillFrames = document.getAnimations().some(moves) ? 0 : window.stillFrames + 1;
+  return window.stillFrames > 2;
 }"""
 
 
 def settle(page):
     """Wait until nothing moves: half-way between two colours, contrast is that of neither."""
-    page.evaluate(SETTLED)
+    page.evaluate("window.stillFrames = 0")
+    page.wait_for_function(STILL, timeout=120_000)
 
 
 @contextmanager

@@ -176,8 +176,10 @@ def test_the_printed_book_is_offered_while_it_is_of_the_same_sources(small):
 
 def test_an_address_that_is_no_repository_gets_one_sentence_and_stops_nobody(small, monkeypatch):
     monkeypatch.setenv("GITHUB_REPOSITORY", "nonsense")
+    monkeypatch.setenv("BOOK_SITE", "no site")
     printed, good = build(small)
     assert good, printed
+    assert printed.count("BOOK_SITE is 'no site', which is no site's address") == 1
     sentence = "GITHUB_REPOSITORY is 'nonsense', which is no repository: set it to OWNER/NAME"
     assert printed.count(sentence) == 1
     assert "nonsense" not in page(small)
@@ -307,7 +309,7 @@ def test_make_explains_itself():
 def test_make_names_the_pythons_it_wants(tmp_path):
     for name in ("Makefile", "requirements.txt", "pyproject.toml"):
         shutil.copy(ROOT / name, tmp_path)
-    old = tmp_path / "old-python"
+    old = tmp_path / "Jane's old & slow python"
     old.write_text("#!/bin/sh\nexit 1\n")
     old.chmod(0o755)
     done = make(tmp_path, "book", f"PYTHON={old}")

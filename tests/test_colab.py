@@ -7,6 +7,7 @@ by a bare clone of this working tree, reached by its file:// address.
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -201,7 +202,7 @@ class Runtime:
         kernel = AsyncKernelManager(kernel_spec_manager=specs, kernel_name="colab")
         resources = {"metadata": {"path": str(self.content)}}
         client = NotebookClient(notebook, km=kernel, resources=resources, timeout=300)
-        client.execute(env=self.environment)
+        client.execute(env=self.environment, cleanup_kc=True)  # ends the kernel, too
 
 
 # --- a chapter, from the first cell to the last ----------------------------------------------
@@ -271,19 +272,18 @@ def test_without_a_network_the_cell_says_so(colab):
     address = "https://127.0.0.1:9/owner/name"
     cell = repository.first_cell(repository.Repository(address))
     assert last_line(colab, cell) == MISSING.format(
-        f"pip could not install it from git+{address}@main: check the network (in Kaggle's "
-        "settings too)"
+        f"{address}@main does not answer: check the network (Kaggle: Settings)"
     )
 
 
 @pytest.mark.parametrize("address", ["file:///no/such/book.git", "owner/name", "not an address"])
 def test_where_there_is_no_repository_the_cell_says_so(colab, address):
-    for cell in (
-        filled_in(UNSET, address),
-        repository.first_cell(repository.Repository(address)),
+    for place, cell in (
+        (address, filled_in(UNSET, address)),
+        (f"{address}@main", repository.first_cell(repository.Repository(address))),
     ):
         assert last_line(colab, cell) == MISSING.format(
-            f"{address} is no repository to be read: write the address of one into BOOK"
+            f"{place} is no repository to be read: write one's address into BOOK"
         )
 
 
@@ -291,7 +291,26 @@ def test_where_the_branch_has_gone_the_cell_says_so(colab, published):
     address = (published.parent / "book.git").as_uri()
     cell = repository.first_cell(repository.Repository(address, "gone"))
     assert last_line(colab, cell) == MISSING.format(
-        f"{address} has no branch gone: write its address alone into BOOK"
+        f"{address}@gone names a branch that has gone: write the address alone into BOOK"
+    )
+
+
+def test_where_git_is_missing_the_cell_says_so(colab, published):
+    cell = repository.first_cell(repository.Repository((published.parent / "book.git").as_uri()))
+    assert last_line(colab, cell, PATH="/nowhere") == MISSING.format(
+        "pip has no git to fetch it with: install git"
+    )
+
+
+def test_any_other_fault_of_pips_is_named(colab, published):
+    other = published.parent / "other"
+    other.mkdir()
+    (other / "pyproject.toml").write_text('[project]\nname="x"\nversion="1"\nrequires-python=">=4"')
+    for words in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "--message=x"]):
+        git(*words, cwd=other)
+    said = last_line(colab, filled_in(UNSET, other.as_uri()))
+    assert re.fullmatch(
+        r"ImportError: [^\n]*, and pip fails \(.*not in '>=4'.*\): mend that, then .*", said
     )
 
 
@@ -302,7 +321,7 @@ SHOW_PIP = """\
 import subprocess
 def run(command, **options):
     print(command[-1])
-    return subprocess.CompletedProcess(command, 0)
+    return subprocess.CompletedProcess(command, 0, "", "")
 subprocess.run = run
 """
 UPSTREAM = repository.first_cell(repository.Repository("https://github.com/first/book"))

@@ -133,10 +133,32 @@ def test_a_checkout_follows_its_origin_before_the_setting(checkout):
     assert published.find(folder, {}) == Address("https://github.com/fork/book", "dev")
 
 
-@pytest.mark.parametrize(("default", "branch"), [("trunk", "trunk"), (None, "main")])
-def test_a_branch_that_was_never_pushed_links_to_the_main_one(checkout, default, branch):
-    folder = checkout("https://github.com/fork/book", there=("trunk",), default=default)
+@pytest.mark.parametrize(
+    ("there", "default", "branch"),
+    [
+        (("trunk",), "trunk", "trunk"),
+        (("trunk",), None, "trunk"),
+        (("dev", "main"), None, "main"),
+        (("dev", "master"), None, "master"),
+        ((), None, "main"),
+    ],
+)
+def test_a_branch_that_was_never_pushed_links_to_the_main_one(checkout, there, default, branch):
+    folder = checkout("https://github.com/fork/book", there=there, default=default)
     assert published.find(folder, {}) == Address("https://github.com/fork/book", branch)
+
+
+def test_a_detached_head_links_to_the_main_branch(checkout):
+    folder = checkout("ssh://git@github.com/fork/book.js.git", follows="dev", there=("dev", "main"))
+    git(folder, "checkout", "--quiet", "--detach")
+    assert published.find(folder, {}) == Address("https://github.com/fork/book.js", "main")
+
+
+def test_without_git_the_setting_counts(checkout, monkeypatch):
+    folder = checkout("https://github.com/fork/book")
+    (folder / "pyproject.toml").write_text(SETTING.format("https://github.com/set/book", "stable"))
+    monkeypatch.setenv("PATH", "")
+    assert published.find(folder, {}) == Address("https://github.com/set/book", "stable")
 
 
 def test_a_branch_that_has_gone_gets_one_sentence_and_links_to_the_main_one(checkout):
@@ -265,6 +287,11 @@ def test_the_sites_own_address_follows_the_repository():
         "https://book.example.org/"
     )
     assert published.site(Address(), {}) == ""
+    for wrong in ("nonsense", "https://", "https://x y", 'https://x.org/"><script>'):
+        assert published.site(here, {"BOOK_SITE": wrong}) == "https://someone.github.io/Book/"
+        said = published.site_fault({"BOOK_SITE": wrong})
+        assert said.startswith(f"BOOK_SITE is {wrong!r}, which is no site's address: set it to")
+    assert published.site_fault({"BOOK_SITE": "https://book.example.org/x"}) == ""
 
 
 def test_a_forks_page_for_teachers_has_the_forks_address_in_its_code(fork):
@@ -318,7 +345,7 @@ def test_a_chapter_downloaded_from_a_forks_site_knows_where_its_code_is(fork, no
     file = fork / "book" / unquote(button["href"])
     content = json.loads(file.read_text("utf-8"))
     texts = ["".join(cell["source"]) for cell in content["cells"] if cell["cell_type"] == "code"]
-    assert '"git+https://github.com/someone/fork@stable"' in texts[0]
+    assert '"https://github.com/someone/fork@stable"' in texts[0]
     committed = json.loads((ROOT / f"book/{notebook}.ipynb").read_text("utf-8"))
     assert [cell["source"] for cell in content["cells"] if "".join(cell["source"]) != texts[0]] == [
         cell["source"] for cell in committed["cells"] if cell["id"] != "find-the-book"

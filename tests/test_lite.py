@@ -30,6 +30,15 @@ CELLS = [
 # The set-up cell is folded, so its number does not show.
 PROMPT = ".jp-InputPrompt:not(.jp-Placeholder-prompt)"
 NUMBER = f"[...document.querySelectorAll('.jp-CodeCell {PROMPT}')]"
+# Notes all that the line at the foot of the page has shown.
+WATCH = """window.seen = [];
+new MutationObserver(() => {
+  const foot = document.getElementById("python-progress");
+  if (!foot) return;
+  const [shown, said] = [...foot.querySelectorAll("p")].map(p => p.textContent);
+  const { value, max } = foot.querySelector("progress");
+  window.seen.push({ state: foot.dataset.state, shown, said, value, max });
+}).observe(document, { subtree: true, childList: true, attributes: true });"""
 FAILED = "[data-mime-type='application/vnd.jupyter.error'], [data-mime-type*=stderr]"
 
 
@@ -40,6 +49,7 @@ class Notebook:
         self.site, self.page = site, context.new_page()
         self.requests, self.messages, self.missing = [], [], []
         self.page.set_default_timeout(PATIENCE)
+        self.page.add_init_script(WATCH)
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.on("console", self._note)
         self.page.on("pageerror", lambda error: self.messages.append(f"error: {error}"))
@@ -110,6 +120,26 @@ def test_every_cell_runs_and_none_fails(run):
     assert "1.5811 bits of a possible 1.5850" in run.cell("most = np.log2").text_content()
     assert run.cell("drawings.averages").locator("img, svg").count() >= 1
     assert "animal" in run.cell("pd.DataFrame.from_dict(words").locator("table").text_content()
+
+
+def test_while_python_starts_the_page_says_how_far_it_is(run):
+    seen = run.page.evaluate("window.seen")
+    loading = [line for line in seen if line["state"] == "loading" and line["shown"]]
+    values = [line["value"] for line in loading]
+    assert values == sorted(values)
+    assert len(set(values)) > 20
+    whole = loading[0]["max"]
+    assert (values[0], values[-1]) == (0, whole)  # what was announced is what arrived
+    assert 20e6 < whole < 80e6
+    for line in loading:
+        share = f"{line['value'] / 1e6:.0f} of {whole / 1e6:.0f} MB"
+        share = share if line["value"] < whole else f"all {whole / 1e6:.0f} MB are here"
+        assert line["shown"] == f"Python is starting: {share}"
+    said = list(dict.fromkeys(line["said"] for line in seen if line["said"]))
+    assert said == ["Python is starting.", "Python is starting: half of it is here.",
+                    "Python is starting: all of it is here.", "Python is ready."]  # fmt: skip
+    assert seen[-1]["state"] == "ready"
+    assert run.page.locator("#python-progress").count() == 0
 
 
 def test_a_cell_that_needs_torch_says_so_and_shows_what_the_build_got(run):
@@ -217,6 +247,28 @@ def test_a_site_under_a_prefix(browser):
         context.close()
 
 
+@pytest.mark.parametrize("lacking", ["pandas-", "pyodide.asm.wasm"])
+def test_where_a_file_does_not_arrive_the_page_names_it_and_says_what_to_do(browser, lacking):
+    class Host(Quiet):
+        def do_GET(self):
+            if self.path.rpartition("/")[2].startswith(lacking):
+                self.send_error(404)
+            else:
+                super().do_GET()
+
+    context = browser.new_context()
+    with served(SITE, Host) as address:
+        page = context.new_page()
+        page.goto(f"{address}/lite/{lite.START}?path=book/{CHAPTER}.ipynb")
+        said = page.locator("#python-progress [role=status]")
+        expect(said).to_have_text(
+            re.compile(rf"Python cannot start: the file {lacking}\S* did not arrive\. Reload"),
+            timeout=PATIENCE,
+        )
+        assert page.locator("#python-progress p").first.is_visible()
+        context.close()
+
+
 # --- the files -----------------------------------------------------------------------------------
 
 
@@ -248,12 +300,24 @@ def test_pythons_packages_are_those_of_the_list():
     options = kernel["loadPyodideOptions"]
     assert (LITE / options["stdLibURL"]).is_file()
     packages = json.loads((LITE / options["lockFileURL"]).read_text("utf-8"))["packages"]
-    core = (LITE / kernel["pyodideUrl"]).resolve().parent
+    core = (LITE / options["runtimeURL"]).resolve()
+    assert (core / "pyodide.js").is_file()
     for package in packages.values():
         data = (core / package["file_name"]).resolve().read_bytes()
         assert lite._sum(data) == package["sha256"]
     assert {lite._normal(name) for name in options["packages"]} <= set(packages)
     assert "torch" in packages["worked-examples"]["imports"]
+
+
+def test_every_page_with_a_notebook_shows_how_python_starts():
+    for app in ("notebooks", "lab"):
+        scripts = re.findall(
+            r'<(?:script|link)[^>]*(?:src|href)="([^"]+)"', (LITE / app / "index.html").read_text()
+        )
+        place = [n for n, s in enumerate(scripts) if s.endswith("progress.js")]
+        assert place, app
+        assert (LITE / app / scripts[place[0]]).is_file()
+        assert place[0] < next(n for n, s in enumerate(scripts) if "bundle.js" in s)
 
 
 def test_the_core_of_python_is_served_once():

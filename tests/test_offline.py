@@ -68,6 +68,15 @@ def test_the_same_site_gives_the_same_bytes(tmp_path):
     assert names == sorted(names)
 
 
+def test_a_folder_that_cannot_take_it_gets_one_sentence(tmp_path, capsys):
+    assert offline.main([str(tmp_path / "none")]) == 1
+    said = capsys.readouterr().err
+    assert said == (
+        f"{tmp_path / 'none'} cannot take the archive (No such file or directory): "
+        "python -m tools.offline FOLDER names another folder.\n"
+    )
+
+
 def test_a_slider_works(room, context):
     view = Live(context, room, FIRST).open()
     move_and_compare(view)

@@ -143,6 +143,8 @@ def test_the_solutions_stand_at_the_end_each_once(page):
         solution = page.find(id=anchor)
         assert len(solution.get_text().split()) > 5
         assert page.select(f"a[href='#{anchor}']")
+    titles = [heading.get_text() for heading in solutions.select("h3")]
+    assert [title for title in titles if title[0] != title[0].upper()] == []
 
 
 def test_no_control_and_no_set_up_is_printed(page):
@@ -188,6 +190,19 @@ def test_every_file_of_the_ebook_is_listed_and_is_xml(ebook):
     for name, text in ebook.items():
         if name.endswith((".xhtml", ".svg", ".opf", ".xml")):
             ElementTree.fromstring(text)
+
+
+def test_the_ebook_has_no_attribute_that_its_kind_of_html_has_not(ebook):
+    """What epubcheck once found; it needs Java, and is no part of the tests."""
+    old = {"border", "align", "halign", "valign", "frame", "rules", "width", "download"}
+    for name, text in ebook.items():
+        if name.endswith(".xhtml"):
+            html = ElementTree.fromstring(text).iter()
+            elements = [e for e in html if e.tag.startswith("{http://www.w3.org/1999/xhtml}")]
+            found = {
+                attribute for e in elements if not e.tag.endswith("}img") for attribute in e.attrib
+            }
+            assert found & old == set(), name
 
 
 def test_every_link_of_the_ebook_has_its_place(ebook, book):

@@ -201,6 +201,25 @@ def test_a_check_that_did_not_run_is_no_success(tmp_path):
     (tmp_path / "output.json").write_text("")
     with pytest.raises(SystemExit, match="the check did not run"):
         links.main(tmp_path / "output.json")
+    with pytest.raises(SystemExit, match="the check did not run"):
+        links.main(tmp_path / "none.json")
+
+
+def test_without_a_network_there_is_one_sentence_and_no_list(tmp_path):
+    lost = "(Caused by NameResolutionError(\"X: Failed to resolve 'a.org'\"))"
+    file = tmp_path / "output.json"
+    file.write_text(link("https://a.org", "broken", lost) + link("#here", "unchecked", ""))
+    with pytest.raises(SystemExit, match="None of 1 links could be tried: this machine reaches"):
+        links.main(file)
+    file.write_text(link("https://a.org", "broken", lost) + link("https://b.org", "working", ""))
+    assert links.main(file) == 1
+
+
+def test_the_check_writes_where_its_reader_looks():
+    """Jupyter Book's own linkcheck writes into the site, whatever its name says."""
+    recipe = re.search(r"(?ms)^links: .*?\n\n", (ROOT / "Makefile").read_text())[0]
+    (builder,) = re.findall(r"--builder custom --custom-builder (\w+)", recipe)
+    assert ROOT / "_build" / builder / "output.json" == links.FOUND
 
 
 # --- Binder ------------------------------------------------------------------------------------

@@ -96,7 +96,7 @@ def test_set_writes_every_place(book):
     for path in (book / "book").glob("*.ipynb"):
         title, setup, own = json.loads(path.read_text("utf-8"))["cells"]
         assert title["source"][0].startswith("# ")
-        assert f'or "git+{GITHUB}@main"\n' in "".join(setup["source"])
+        assert f'place = "{GITHUB}@main"\n' in "".join(setup["source"])
         assert "hide-input" in setup["metadata"]["tags"]
         assert own["source"] == ["x = 1"]
     link = "https://colab.research.google.com/github/owner/name/blob/main/book"
@@ -138,7 +138,7 @@ def test_set_takes_any_branch_and_keeps_it(book):
 
 def test_set_takes_a_repository_that_colab_cannot_open(book):
     repository.set_address("file:///srv/book.git", root=book)
-    assert "git+file:///srv/book.git@main" in (book / "book/02_one.ipynb").read_text()
+    assert '\\"file:///srv/book.git@main\\"' in (book / "book/02_one.ipynb").read_text()
     assert "colab" not in (book / "README.md").read_text()
     assert repository.disagreements(book) == []
 

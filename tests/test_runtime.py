@@ -87,6 +87,21 @@ def test_with_nothing_to_be_had_the_error_says_what_each_source_said(tmp_path, p
         runtime.obtain(tmp_path)
 
 
+def test_a_folder_that_cannot_be_made_is_named_and_nothing_is_fetched(tmp_path, pinned):
+    carrier = giving(DATA)
+    pinned(carrier)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(runtime.Unavailable, match=r"file/x cannot be made \(Not a directory\)$"):
+        runtime.obtain(tmp_path / "file" / "x")
+    assert carrier.asked == []
+
+
+def test_of_many_absent_files_the_first_are_named(tmp_path, pinned, monkeypatch):
+    monkeypatch.setattr(runtime, "SUMS", runtime.SUMS | dict.fromkeys("cde", "0"))
+    with pytest.raises(runtime.Unavailable, match=r"^a.wasm, b.whl and 3 more could not be had: "):
+        runtime.obtain(tmp_path)
+
+
 def test_a_content_network_out_of_reach_is_left_at_once():
     source = worked_examples.pinned.from_address("http://127.0.0.1:9/", "the release")
     with pytest.raises(runtime.Unavailable, match="the release cannot be reached"):

@@ -389,8 +389,9 @@ def test_the_switch_turns_the_page_dark_and_keeps_it(look):
         button.click()
         seen.add(view.page.evaluate(background))
     assert len(seen) == 2
-    while view.page.evaluate("document.documentElement.dataset.theme") != "dark":
-        button.click()
+    for _ in range(2):
+        if theme(view) != "dark":
+            button.click()
     view.page.goto(view.page.url)
     assert theme(view) == "dark"
     assert view.messages == []

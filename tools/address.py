@@ -24,6 +24,7 @@ _ADDRESS = re.compile(
     r"(?:(?:https?|git|ssh)://(?:[^@/\s]+@)?(?:www\.)?github\.com(?::\d+)?/|[\w.-]+@github\.com:)"
     r"([\w.-]+)/([\w.-]+?)(?:\.git)?/?"
 )
+_WEB = re.compile(r"https?://[^\s/?#\"<>]+(/[^\s?#\"<>]*)?")
 
 
 class Address(NamedTuple):
@@ -91,12 +92,22 @@ def site(address, environment=os.environ):
     >>> site(Address("https://github.com/owner/owner.github.io"), {})
     'https://owner.github.io/'
     """
-    named = environment.get("BOOK_SITE", "").strip()
+    named = "" if site_fault(environment) else environment.get("BOOK_SITE", "").strip()
     if named or not address.url:
         return named and named.rstrip("/") + "/"
     owner, name = address.url.removeprefix(f"{GITHUB}/").split("/")
     host = f"{owner.lower()}.github.io"
     return f"https://{host}/" if name.lower() == host else f"https://{host}/{name}/"
+
+
+def site_fault(environment=os.environ):
+    """Return what is wrong with BOOK_SITE, which then does not count, or ""."""
+    named = environment.get("BOOK_SITE", "").strip()
+    if not named or _WEB.fullmatch(named):
+        return ""
+    return (
+        f"BOOK_SITE is {named!r}, which is no site's address: set it to https://..., or unset it."
+    )
 
 
 def _of_actions(environment, wanted):
@@ -123,13 +134,22 @@ def _of_origin(root, wanted):
     if _git(root, "config", f"branch.{here}.remote") != "origin":
         followed = ""
     main = _git(root, "symbolic-ref", "--short", "refs/remotes/origin/HEAD")
-    main = main.removeprefix("origin/") or wanted
+    main = main.removeprefix("origin/") or _likely_main(root, wanted)
     if not followed:
         return Address(url, main)
     if _git(root, "rev-parse", "--verify", "--quiet", f"refs/remotes/origin/{followed}"):
         return Address(url, followed)
     fault = f"The branch {followed!r} has gone from {url}, so links lead to {main!r}"
     return Address(url, main, f"{fault}: check out a branch that is there, or push this one.")
+
+
+def _likely_main(root, wanted):
+    """Return the branch that links can lead to where git has not noted which is the main one."""
+    prefix = "refs/remotes/origin/"
+    listed = _git(root, "for-each-ref", "--format=%(refname)", prefix).splitlines()
+    known = [name.removeprefix(prefix) for name in listed]
+    likely = [name for name in (wanted, "main", "master") if name in known]
+    return (likely or known or [wanted])[0]
 
 
 def _of_setting(text, wanted):

@@ -28,7 +28,9 @@ th, td { border-bottom: 1px solid #999; padding: 0.2em 0.6em; text-align: left; 
 figure { margin: 1em 0; }
 figure img { background: #fff; max-width: 100%; }
 .explorer { border: 1px solid #999; padding: 0.5em 1em; }
+.explorer-title { font-weight: bold; }
 .eqno { float: right; }
+nav ol { list-style: none; padding: 0; }
 """
 # What a reader of HTML writes in small letters and XML in large and small ones.
 SVG_NAMES = ("viewBox", "preserveAspectRatio", "clipPath", "clipPathUnits", "markerWidth",
@@ -40,8 +42,10 @@ def xhtml(element):
     for part in element.select(".katex-html, math annotation, style, button, script"):
         part.decompose()
     for table in element.select("table, table *"):
-        for name in ("border", "align", "valign", "frame", "rules", "width"):
+        for name in ("border", "align", "halign", "valign", "frame", "rules", "width"):
             table.attrs.pop(name, None)
+    for part in element.select("[download]"):
+        del part["download"]
     for svg in element.select("svg:not([xmlns])"):
         svg["xmlns"] = "http://www.w3.org/2000/svg"
     text = element.decode_contents(formatter="minimal")

@@ -14,6 +14,7 @@ from pathlib import Path
 FOUND = Path(__file__).resolve().parents[1] / "_build" / "linkcheck" / "output.json"
 # 401 and 403: not for programs; 418 and 999: some sites' own word for that; 429: later.
 REFUSED = re.compile(r"^(401|403|418|429|999)\b")
+NO_NETWORK = re.compile("Failed to resolve|Network is unreachable|No route to host")
 
 
 def sort_out(lines):
@@ -31,15 +32,29 @@ def sort_out(lines):
     return dead, refused
 
 
+def brief(info):
+    """Return what went wrong without the calls that led there.
+
+    >>> brief('Max retries exceeded with url: / (Caused by ReadTimeoutError("x: timed out"))')
+    'x: timed out'
+    >>> brief("404 Client Error: Not Found for url: https://a.org/")
+    '404 Client Error: Not Found for url: https://a.org/'
+    """
+    return re.sub(r"^.*\(Caused by \w+\([\"']?(.*?)[\"']?\)\)$", r"\1", info)
+
+
 def main(file=FOUND):
     """Print them; the exit status."""
-    lines = Path(file).read_text("utf-8").splitlines()
+    lines = Path(file).read_text("utf-8").splitlines() if Path(file).is_file() else []
     if not lines:
         sys.exit(f"{file} has no link in it: the check did not run.")
     dead, refused = sort_out(lines)
+    alive = any('"working"' in line or '"redirected"' in line for line in lines)
+    if dead and not (alive or refused) and all(NO_NETWORK.search(why) for *_, why in dead):
+        sys.exit(f"None of {len(dead)} links could be tried: this machine reaches no other site.")
     for words, links in (("answers no program", refused), ("DEAD", dead)):
         for address, page, why in links:
-            print(f"{words}: {address} ({page}): {why}")
+            print(f"{words}: {address} ({page}): {brief(why)}")
     print(f"{len(lines)} links, {len(dead)} dead, {len(refused)} that answer no program.")
     return 1 if dead else 0
 

@@ -27,6 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 NAME = "Self-Attention, Worked"
 # Where files lie below lite/.
 START = "notebooks/index.html"
+WORKER = "worker.js"
 KERNEL = "@jupyterlite/pyodide-kernel-extension"
 WIDGETS = "@jupyter-widgets/jupyterlab-manager"
 # Pyodide looks for packages from its own folder, _runtime/KEY/.
@@ -212,7 +213,7 @@ def assemble(root, folder, results, target):
     lock = add_package(root, folder, results, new / python)
     settle(root, new, python, lock)
     for path in (root / "book" / "_lite").glob("*.*"):
-        if path.suffix in (".html", ".css", ".js"):
+        if path.suffix in (".html", ".css", ".js") and path.name != WORKER:
             shutil.copyfile(path, new / path.name)
     add_contents(root, new)
     for page in new.glob("*.html"):
@@ -311,13 +312,17 @@ def settle(root, new, python, lock):
     settings = whole["jupyter-config-data"]
     plugins = settings.setdefault("litePluginSettings", {})
     settings |= own
-    served = f"_runtime/{runtime.laid_out(root).name}/"
+    text = (root / "book" / "_lite" / WORKER).read_bytes()
+    worker = f"worker-{_sum(text)[:12]}.js"
+    (new / python / worker).write_bytes(text)
     settings["litePluginSettings"] = plugins | {
         f"{KERNEL}:kernel": {
             **plugins.get(f"{KERNEL}:kernel", {}),
-            "pyodideUrl": f"./../{served}pyodide.js",
+            "pyodideUrl": f"./{python}/{worker}",
             "disablePyPIFallback": True,
             "loadPyodideOptions": {
+                "runtimeURL": f"../_runtime/{runtime.laid_out(root).name}/",
+                "sizes": sizes(runtime.laid_out(root), new / python, lock),
                 "lockFileURL": f"{python}/{lock}",
                 "stdLibURL": f"{python}/python_stdlib.zip",
                 "packages": LOADED,
@@ -327,6 +332,20 @@ def settle(root, new, python, lock):
         }
     }
     path.write_text(json.dumps(whole, indent=1), "utf-8")
+
+
+def sizes(core, python, lock):
+    """Return {file: bytes} of all that Python fetches while it starts."""
+    packages = json.loads((python / lock).read_text("utf-8"))["packages"]
+    wanted, left = set(), [_normal(name) for name in LOADED]
+    while left:
+        name = left.pop()
+        if name not in wanted:
+            wanted.add(name)
+            left += map(_normal, packages[name]["depends"])
+    files = [python / packages[name]["file_name"].rpartition("/")[2] for name in wanted]
+    files += [core / "pyodide.asm.wasm", python / "python_stdlib.zip", python / lock]
+    return {path.name: path.stat().st_size for path in sorted(files)}
 
 
 def add_contents(root, new):
@@ -356,8 +375,14 @@ def _finished(page, up):
     """Return a page of Jupyter's with the book's name, its icon, and a policy it can live with."""
     from sphinx_ext import policy
 
+    here = up.removeprefix("../")
     icon = f'<link rel="icon" href="{up}_static/favicon.svg" />\n  '
     text = page.read_text("utf-8").replace("</head>", f"{icon}</head>", 1)
+    if here:
+        # Before Jupyter's own scripts, which start Python.
+        progress = f'<link rel="stylesheet" href="{here}progress.css" />\n    '
+        progress += f'<script src="{here}progress.js"></script>\n    '
+        text = text.replace("<title>", f"{progress}<title>", 1)
     text = re.sub("<title>Jupyter.*?</title>", f"<title>{NAME}</title>", text)
     return policy.guard_jupyter(text)
 

@@ -84,7 +84,15 @@ def main(arguments=None):
         return 1
     number = version(ROOT)
     target = options.folder / f"{NAME}-{number}.zip"
-    pack(site, number, target)
+    try:
+        pack(site, number, target)
+    except OSError as fault:
+        print(
+            f"{options.folder} cannot take the archive ({fault.strerror}): "
+            "python -m tools.offline FOLDER names another folder.",
+            file=sys.stderr,
+        )
+        return 1
     print(f"{target}  {target.stat().st_size / 1e6:.0f} MB")
     for folder in ("_runtime", "lite"):
         if not (site / folder).is_dir():

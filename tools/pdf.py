@@ -325,6 +325,7 @@ def _solutions(chapters):
         part.append(new("h2", leaf.title))
         for anchor, title, body in leaf.solutions:
             words = title.removeprefix("Exercise: ")
+            words = words[:1].upper() + words[1:]
             headings.append(words)
             section = new("section", id=anchor)
             section.append(new("h3", words))

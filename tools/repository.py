@@ -57,45 +57,35 @@ import os
 import re
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
-from urllib.parse import unquote
+from urllib import parse, request
 
 BOOK = ""  # @param {type: "string", placeholder: "https://github.com/OWNER/NAME, if asked for"}
-
-
-def where_colab_found_this():
-    from urllib.request import urlopen
-
-    try:  # A fork's chapter takes the fork's code.
-        server = "http://{COLAB_JUPYTER_IP}:{KMP_TARGET_PORT}/api/sessions".format(**os.environ)
-        told = unquote(urlopen(server, timeout=9).read().decode())
-    except (OSError, LookupError):
-        return ""
-    found = re.search(r"(https://github\.com/[^/]+/[^/]+)/blob/(.+?)/book/", told)
-    return "git+{}@{}".format(*found.groups()) if found else ""
-
-
-def why_not(book):
-    url, branch = re.fullmatch(r"(?:git\+)?(.*?)(?:@([^@:]*))?", book).groups()
-    command = ["git", "ls-remote", "--exit-code", url, branch or "HEAD"]
-    quiet = {**os.environ, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
-    asked = subprocess.run(command, env=quiet, capture_output=True, text=True)
-    if asked.returncode == 2:
-        return f"{url} has no branch {branch}: write its address alone into BOOK"
-    if asked.returncode and not re.search("(?i)resolve|connect|timed out", asked.stderr):
-        return f"{url} is no repository to be read: write the address of one into BOOK"
-    return f"pip could not install it from {book}: check the network (in Kaggle's settings too)"
-
-
-if importlib.util.find_spec("worked_examples") is None:
-    above = [up for up in Path("me").absolute().parents if (up / "code/worked_examples").is_dir()]
-    sys.path[:0] = [f"{up}/code" for up in above[:1]]
-    book = (BOOK and f"git+{BOOK.strip()}") or where_colab_found_this()
-    book = book or "PUBLISHED"
+above = [up for up in Path("me").absolute().parents if (up / "code/worked_examples").is_dir()]
+missing = importlib.util.find_spec("worked_examples") is None
+if missing and above:
+    sys.path.insert(0, f"{above[0]}/code")
+elif missing:
     why = "the address of its repository is not known: write it into BOOK"
-    pip = [sys.executable, "-m", "pip", "install", "-qq", "--no-deps", book]
-    if not above and (not book or subprocess.run(pip).returncode):
-        why = why_not(book) if book else why
+    place = "PUBLISHED"
+    with suppress(OSError, LookupError):  # In Colab, a fork's chapter takes the fork's code.
+        server = "http://{COLAB_JUPYTER_IP}:{KMP_TARGET_PORT}/api/sessions".format(**os.environ)
+        told = parse.unquote(request.urlopen(server, timeout=9).read().decode())
+        place = "@".join(re.findall(r"(https://github\.com/[^/]+/[^/]+)/blob/(.+?)/book/", told)[0])
+    if place := BOOK.strip() or place:
+        pip = [sys.executable, "-m", "pip", "install", "--no-deps", f"git+{place}"]
+        quiet = {**os.environ, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+        ran = subprocess.run(pip, env=quiet, capture_output=True, text=True)
+        faults = {
+            "pathspec": f"{place} names a branch that has gone: write the address alone into BOOK",
+            "unable to access": f"{place} does not answer: check the network (Kaggle: Settings)",
+            "fatal:|Invalid": f"{place} is no repository to be read: write one's address into BOOK",
+            "command 'git'": "pip has no git to fetch it with: install git",
+            "": f"pip fails ({', '.join(re.findall('ERROR: (.*)', ran.stderr))}): mend that",
+        }
+        why = ran.returncode and next(faults[x] for x in faults if re.search(x, ran.stderr))
+    if why:
         raise ImportError(f"The book's code is missing, and {why}, then run this cell again.")
     importlib.invalidate_caches()"""
 
@@ -103,13 +93,13 @@ if importlib.util.find_spec("worked_examples") is None:
 def first_cell(repository):
     """Return the text of the first code cell, the same in each chapter.
 
-    >>> '"git+https://github.com/o/n@main"' in first_cell(Repository("https://github.com/o/n"))
+    >>> '"https://github.com/o/n@main"' in first_cell(Repository("https://github.com/o/n"))
     True
-    >>> 'book = book or ""' in first_cell(Repository())
+    >>> 'place = ""' in first_cell(Repository())
     True
     """
-    book = f"git+{repository.url}@{repository.branch}" if repository.url else ""
-    return CELL.replace("PUBLISHED", book)
+    place = f"{repository.url}@{repository.branch}" if repository.url else ""
+    return CELL.replace("PUBLISHED", place)
 
 
 # --- what may be an address ------------------------------------------------------------------

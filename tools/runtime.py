@@ -67,12 +67,13 @@ def obtain(folder, sums=None):
     Raises
     ------
     Unavailable
-        Naming the files, and what each source said.
+        Naming the first of the files, and what each source said.
     """
     sums = sums or SUMS
     absent, said = pinned.obtain(folder, sums, SOURCES)
     if absent:
-        raise Unavailable(f"{', '.join(absent)} could not be had: {'; '.join(said)}")
+        more = f" and {len(absent) - 2} more" if len(absent) > 2 else ""
+        raise Unavailable(f"{', '.join(absent[:2])}{more} could not be had: {'; '.join(said)}")
 
 
 def missing(folder, sums=None):

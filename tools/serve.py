@@ -29,10 +29,20 @@ class Quiet(SimpleHTTPRequestHandler):
         """Print nothing."""
 
 
+class Server(ThreadingHTTPServer):
+    """Answer each request in a thread of its own."""
+
+    request_queue_size = 128  # A page asks for dozens of files at once.
+
+    def handle_error(self, request, client_address):
+        """Say nothing of a browser that left in the middle of a file, as it may."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
+
+
 def server(folder, port=0, handler=Quiet):
     """Return a server of `folder` on 127.0.0.1; port 0 means any free one."""
-    handler = functools.partial(handler, directory=str(folder))
-    return ThreadingHTTPServer(("127.0.0.1", port), handler)
+    return Server(("127.0.0.1", port), functools.partial(handler, directory=str(folder)))
 
 
 @contextmanager

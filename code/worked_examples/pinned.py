@@ -74,7 +74,10 @@ def obtain(folder, sums, sources):
     said : list of str
         What the sources said that failed.
     """
-    absent, said = missing(folder, sums), []
+    absent, said, sources = missing(folder, sums), [], tuple(sources)
+    # Before a source fetches for nothing.
+    if absent and sources and (fault := _unwritable(folder)):
+        return absent, [fault]
     for source in sources:
         if not absent:
             break
@@ -161,6 +164,14 @@ def from_wheel(requirement, inside):
 
 
 # ---------------------------------------------------------------------------------- helpers
+
+
+def _unwritable(folder):
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as fault:
+        return f"{folder} cannot be made ({fault.strerror})"
+    return "" if os.access(folder, os.W_OK) else f"{folder} cannot be written"
 
 
 def _is_right(path, wanted):

@@ -51,7 +51,8 @@ def reader(*, period, noise, trend, horizon, head):
     Returns
     -------
     str
-        HTML: the series, the map with the matching lags in red, the weight by lag, and shares.
+        HTML: the series, the weight by lag, the map with the matching lags in orange-red, and
+        shares.
     """
     L = LENGTH
     y = draw_series(L + 1, period=period, noise=noise, trend=trend)
@@ -74,8 +75,9 @@ def reader(*, period, noise, trend, horizon, head):
         + table(("share of the weight", "this head", "uniform"), rows if horizon else rows[:1])
         + paragraph(
             "Map: a row a query, a column a key, strong colour for much weight. "
-            f"Red: lags that match the value {horizon} {'step' if horizon == 1 else 'steps'} "
-            f"ahead. The newest position itself, lag 0, gets {number(profile[0], 2)} on average. "
+            "Orange-red: lags that match the value "
+            f"{horizon} {'step' if horizon == 1 else 'steps'} ahead. "
+            f"The newest position itself, lag 0, gets {number(profile[0], 2)} on average. "
             f"Dashes: uniform weights."
         )
     )  # fmt: skip
@@ -123,7 +125,7 @@ def _map(A, matching):
 
 
 def _profile(profile, matching):
-    """Draw the mean weight at each lag, matching lags in red, uniform weights as dashes."""
+    """Draw the mean weight at each lag, matching lags in orange-red, uniform weights as dashes."""
     base, span = 130, 112
     step = _WIDTH / LENGTH
     scale = span / max(profile.max(), _EVEN.max())
