@@ -2,10 +2,11 @@
 
     python -m benchmarks.lighthouse [PAGE ...] [--profile mobile|desktop] [--rounds N] [--json]
 
-Without pages: the opening page and every chapter. Needs a built site, Chromium and the npm package
-lighthouse, which is looked for in this folder and on PATH; without it the command says how to get
-it. The site is served as hosts serve it: compressed, with connections kept open. Performance comes
-from simulated networks, but its processor is this machine's: read it on an idle one.
+Without pages: all that the site's contents list, and the opening page. Needs a built site, Chromium
+and the npm package lighthouse, which is looked for in this folder and on PATH; without it the
+command says how to get it. The site is served as hosts serve it: compressed, with connections kept
+open. Performance comes from simulated networks, but its processor is this machine's: read it on an
+idle one.
 """
 
 import argparse
@@ -72,9 +73,8 @@ def program():
 
 
 def pages():
-    """Return the opening page and every chapter."""
-    chapters = sorted(path.name for path in (SITE / "book").glob("[0-9][0-9]_*.html"))
-    return ["index.html", *(f"book/{name}" for name in chapters)]
+    """Return the opening page, every chapter and every page after them."""
+    return ["index.html", *sorted(f"book/{path.name}" for path in (SITE / "book").glob("*.html"))]
 
 
 def report(lighthouse, address, profile):

@@ -107,19 +107,19 @@ def test_layer_norm_of_odd_rows():
 # ------------------------------------------------------------------------------------ feed-forward
 
 
-def drawn(D=8, H=32, seed=0, biases=True):
+def drawn(d=8, H=32, seed=0, biases=True):
     """Draw a block's parameters with everything in it that can be learned."""
     rng = np.random.default_rng(seed)
-    plain = initial_parameters(D, H, rng)
+    plain = initial_parameters(d, H, rng)
     if not biases:
         return plain
     return BlockParameters(
         plain.attention._replace(
-            **{name: rng.normal(size=D) for name in ("b_Q", "b_K", "b_V", "b_O")}
+            **{name: rng.normal(size=d) for name in ("b_Q", "b_K", "b_V", "b_O")}
         ),
-        plain.feed_forward._replace(b_1=rng.normal(size=H), b_2=rng.normal(size=D)),
-        NormParameters(rng.normal(1, 0.2, D), rng.normal(size=D)),
-        NormParameters(rng.normal(1, 0.2, D), rng.normal(size=D)),
+        plain.feed_forward._replace(b_1=rng.normal(size=H), b_2=rng.normal(size=d)),
+        NormParameters(rng.normal(1, 0.2, d), rng.normal(size=d)),
+        NormParameters(rng.normal(1, 0.2, d), rng.normal(size=d)),
     )
 
 
@@ -154,10 +154,10 @@ def test_feed_forward_sees_each_position_alone():
 # --------------------------------------------------------------------------------------- the block
 
 
-def library_layer(D=8, h=2, H=32, *, norm, activation, dtype, bias=True, eps=1e-5):
+def library_layer(d=8, h=2, H=32, *, norm, activation, dtype, bias=True, eps=1e-5):
     torch.manual_seed(0)
     layer = torch.nn.TransformerEncoderLayer(
-        D, h, H, dropout=0.0, activation=activation, batch_first=True,
+        d, h, H, dropout=0.0, activation=activation, batch_first=True,
         norm_first=norm == "pre", dtype=dtype, bias=bias, layer_norm_eps=eps,
     )  # fmt: skip
     with torch.no_grad():  # no number may be 0 or 1, or a mix-up would go unseen
@@ -269,9 +269,9 @@ def test_a_causal_block_does_not_see_the_future(norm):
 
 
 def test_sizes_that_are_small_or_odd():
-    for D, h in ((1, 1), (3, 3), (6, 3)):
-        parameters = drawn(D, 5)
-        for shape in ((1, D), (2, 3, 1, D)):
+    for d, h in ((1, 1), (3, 3), (6, 3)):
+        parameters = drawn(d, 5)
+        for shape in ((1, d), (2, 3, 1, d)):
             output, weights = transformer_block(np.ones(shape, int), parameters, h, norm="pre")
             assert output.shape == shape
             assert weights.shape == (*shape[:-2], h, shape[-2], shape[-2])
@@ -375,20 +375,20 @@ def test_the_count_of_the_syllabus():
     assert sum(shares[:-1]) == pytest.approx(1, abs=1e-12)
 
 
-def held_by_torch(D, h, H, **options):
+def held_by_torch(d, h, H, **options):
     with torch.device("meta"):  # shapes without numbers: nothing to draw
-        layer = torch.nn.TransformerEncoderLayer(D, h, H, **options)
+        layer = torch.nn.TransformerEncoderLayer(d, h, H, **options)
     return sum(parameter.numel() for parameter in layer.parameters())
 
 
 @pytest.mark.parametrize(
-    ("D", "h", "H"), [(512, 8, 2048), (512, 1, 2048), (384, 12, 1536), (6, 3, 5), (1, 1, 1)]
+    ("d", "h", "H"), [(512, 8, 2048), (512, 1, 2048), (384, 12, 1536), (6, 3, 5), (1, 1, 1)]
 )
-def test_the_count_is_what_torch_holds(D, h, H):
-    assert costs.layer_parameters(D, h, H) == held_by_torch(D, h, H)
+def test_the_count_is_what_torch_holds(d, h, H):
+    assert costs.layer_parameters(d, h, H) == held_by_torch(d, h, H)
     # Without biases torch's norms keep their scales alone.
-    matrices = costs.layer_parameters(D, h, H, biases_and_norms=False)
-    assert matrices == held_by_torch(D, h, H, bias=False) - 2 * D
+    matrices = costs.layer_parameters(d, h, H, biases_and_norms=False)
+    assert matrices == held_by_torch(d, h, H, bias=False) - 2 * d
 
 
 def test_the_count_is_what_our_own_block_holds():
@@ -397,9 +397,9 @@ def test_the_count_is_what_our_own_block_holds():
 
 
 def test_numpy_integers_do_not_overflow_a_count():
-    D = np.int32(50_000)
-    assert costs.attention_parameters(D, np.int32(8)) == 4 * 50_000**2
-    assert costs.feed_forward_parameters(D, D) == 2 * 50_000**2
+    d = np.int32(50_000)
+    assert costs.attention_parameters(d, np.int32(8)) == 4 * 50_000**2
+    assert costs.feed_forward_parameters(d, d) == 2 * 50_000**2
 
 
 def test_heads_are_free():
@@ -410,15 +410,15 @@ def test_heads_are_free():
 @pytest.mark.parametrize(
     ("call", "shown"),
     [
-        (lambda: costs.attention_parameters(10, 4), "D = 10 and h = 4"),
+        (lambda: costs.attention_parameters(10, 4), "d = 10 and h = 4"),
         (lambda: costs.attention_parameters(10, 0), "h must.*got 0"),
         (lambda: costs.layer_parameters(512, 8, 0), "H must.*got 0"),
-        (lambda: costs.layer_parameters(512.0, 8, 2048), "D must.*got 512.0"),
+        (lambda: costs.layer_parameters(512.0, 8, 2048), "d must.*got 512.0"),
         (lambda: costs.layer_parameters(512, 8, math.nan), "H must.*got nan"),
         (lambda: costs.stack_parameters(-1, 512, 8, 2048), "layers must.*got -1"),
         (lambda: costs.model_table(vocabulary=0), "vocabulary must.*got 0"),
-        (lambda: costs.model_table(h=7), "D = 512 and h = 7"),
-        (lambda: costs.layer_table(D=None), "D must.*got None"),
+        (lambda: costs.model_table(h=7), "d = 512 and h = 7"),
+        (lambda: costs.layer_table(d=None), "d must.*got None"),
     ],
 )
 def test_sizes_that_are_none_are_named(call, shown):
@@ -427,12 +427,12 @@ def test_sizes_that_are_none_are_named(call, shown):
 
 
 def test_the_view_shows_the_tables_and_says_when_there_is_no_such_model():
-    names = ("vocabulary", "D", "layers", "h", "H")
+    names = ("vocabulary", "d", "layers", "h", "H")
     html = parameters_view(**dict(zip(names, SIZES, strict=True)))
     for count in ("25,600,000", "1,048,576", "2,097,152", "3,152,384", "18,914,304", "18,874,368"):
         assert count in html
-    odd = parameters_view(vocabulary=50_000, D=512, layers=6, h=7, H=2048)
-    assert "D = 512 cannot be cut into 7 heads of one width: 512 / 7 is 73.14" in odd
+    odd = parameters_view(vocabulary=50_000, d=512, layers=6, h=7, H=2048)
+    assert "d = 512 cannot be cut into 7 heads of one width: 512 / 7 is 73.14" in odd
     assert "Nearest that can: 4 and 8." in odd
 
 
@@ -444,9 +444,9 @@ def test_the_stack_of_torch_is_our_block_on_top_of_itself(kind, norm):
     stack = depth.Stack(kind, 3, seeds=(4, 5))
     for i, seed in enumerate((4, 5)):
         rng = np.random.default_rng(seed)
-        X = rng.normal(size=(2, depth.L, depth.D))[0]
+        X = rng.normal(size=(2, depth.L, depth.d))[0]
         for n in range(3):
-            parameters = initial_parameters(depth.D, depth.H, rng)
+            parameters = initial_parameters(depth.d, depth.H, rng)
             X = transformer_block(X, parameters, depth.HEADS, norm=norm)[0]
             np.testing.assert_allclose(stack.after[n][i].detach().numpy(), X, atol=1e-10)
 
@@ -456,8 +456,8 @@ def test_the_gradient_is_the_slope(kind):
     """Nudge the input of one seed and see the loss move as the gradient says."""
     rng, layers = np.random.default_rng(7), 3
     measured = depth.gradient_through(kind, (layers,), (7,))[0, 0]
-    X, direction = rng.normal(size=(2, depth.L, depth.D))
-    blocks = [initial_parameters(depth.D, depth.H, rng) for _ in range(layers)]
+    X, direction = rng.normal(size=(2, depth.L, depth.d))
+    blocks = [initial_parameters(depth.d, depth.H, rng) for _ in range(layers)]
     norm, path = depth.KINDS[kind]
 
     def loss(X):

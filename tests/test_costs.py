@@ -98,16 +98,16 @@ def test_four_times_the_context_is_sixteen_times_the_attention():
     assert [round(row["share"], 4) for row in growth] == [0.04, 0.1429, 0.4, 0.7273]
 
 
-@pytest.mark.parametrize(("D", "H"), [(512, 2048), (1, 1), (768, 3072), (3, 10)])
-def test_where_scores_and_averages_overtake(D, H):
-    at = costs.overtaking_lengths(D, H)
-    assert list(at.values()) == [D, 2 * D, 2 * D + H]
+@pytest.mark.parametrize(("d", "H"), [(512, 2048), (1, 1), (768, 3072), (3, 10)])
+def test_where_scores_and_averages_overtake(d, H):
+    at = costs.overtaking_lengths(d, H)
+    assert list(at.values()) == [d, 2 * d, 2 * d + H]
     for L, others in (
         (at["a recurrent layer"], ["recurrent layer"]),
         (at["the projections"], ["projections"]),
         (at["the rest of the block"], ["projections", "feed-forward"]),
     ):
-        before, there, after = costs.growth_table([max(L - 1, 1), L, L + 1], D, H)
+        before, there, after = costs.growth_table([max(L - 1, 1), L, L + 1], d, H)
         difference = [
             row["scores and averages"] - sum(row[name] for name in others)
             for row in (before, there, after)
@@ -135,12 +135,12 @@ def test_heads_count_with_the_same_functions():
     assert layer["weight bytes"] == costs.score_bytes(1024, 8, 1, 2, 4096)
 
 
-@pytest.mark.parametrize(("L", "D"), [(1, 3), (6, 4)])
-def test_decoding_adds_up_step_by_step(L, D):
-    cached = sum(4 * D * D + 2 * t * D for t in range(1, L + 1))
-    again = sum(4 * t * D * D + 2 * t * t * D for t in range(1, L + 1))
-    assert costs.decoding_multiply_adds(L, D) == cached
-    assert costs.decoding_multiply_adds(L, D, cache=False) == again
+@pytest.mark.parametrize(("L", "d"), [(1, 3), (6, 4)])
+def test_decoding_adds_up_step_by_step(L, d):
+    cached = sum(4 * d * d + 2 * t * d for t in range(1, L + 1))
+    again = sum(4 * t * d * d + 2 * t * t * d for t in range(1, L + 1))
+    assert costs.decoding_multiply_adds(L, d) == cached
+    assert costs.decoding_multiply_adds(L, d, cache=False) == again
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_decoding_adds_up_step_by_step(L, D):
     [
         (lambda: costs.score_multiply_adds(0, 4), "L must .* got 0"),
         (lambda: costs.score_multiply_adds(4, 4, 0), "L_k must .* got 0"),
-        (lambda: costs.projection_multiply_adds(4, 2.5), "D must .* got 2.5"),
+        (lambda: costs.projection_multiply_adds(4, 2.5), "d must .* got 2.5"),
         (lambda: costs.scores(4, h=0), "h must .* got 0"),
         (lambda: costs.score_bytes(4, number_bytes=0), "number_bytes must .* got 0"),
         (lambda: costs.cache_bytes(0, 4), "L must .* got 0"),

@@ -23,18 +23,18 @@ LINES = "[PAD]\n[UNK]\n[CLS]\n[SEP]\nthe\ndog\nbarked\n.\n"
 def small_arrays(seed=0):
     """Make arrays of the model's names and widths, with eight words and random entries."""
     rng = np.random.default_rng(seed)
-    D, H = 384, 1536
+    d, H = 384, 1536
     shapes = {
-        "embeddings.word_embeddings.weight": (8, D),
-        "embeddings.position_embeddings.weight": (512, D),
-        "embeddings.token_type_embeddings.weight": (2, D),
+        "embeddings.word_embeddings.weight": (8, d),
+        "embeddings.position_embeddings.weight": (512, d),
+        "embeddings.token_type_embeddings.weight": (2, d),
     }
     for layer in range(minilm.LAYERS):
         part = f"encoder.layer.{layer}."
         for name in ("self.query", "self.key", "self.value", "output.dense"):
-            shapes[f"{part}attention.{name}.weight"] = (D, D)
-            shapes[f"{part}attention.{name}.bias"] = (D,)
-        for name, shape in (("intermediate.dense", (H, D)), ("output.dense", (D, H))):
+            shapes[f"{part}attention.{name}.weight"] = (d, d)
+            shapes[f"{part}attention.{name}.bias"] = (d,)
+        for name, shape in (("intermediate.dense", (H, d)), ("output.dense", (d, H))):
             shapes[f"{part}{name}.weight"], shapes[f"{part}{name}.bias"] = shape, shape[:1]
     norms = ["embeddings.LayerNorm"] + [
         f"encoder.layer.{layer}.{name}.LayerNorm"
@@ -45,8 +45,8 @@ def small_arrays(seed=0):
         name: (0.05 * rng.normal(size=shape)).astype(np.float32) for name, shape in shapes.items()
     }
     for norm in norms:
-        arrays[f"{norm}.weight"], arrays[f"{norm}.bias"] = np.ones((2, D), np.float32)
-    arrays["pooler.dense.weight"] = np.eye(D, dtype=np.float32)
+        arrays[f"{norm}.weight"], arrays[f"{norm}.bias"] = np.ones((2, d), np.float32)
+    arrays["pooler.dense.weight"] = np.eye(d, dtype=np.float32)
     arrays["embeddings.position_ids"] = np.arange(512)[None]
     return arrays
 

@@ -56,9 +56,9 @@ EXPERIMENTS = [
     Experiment(BOTTLENECK, "L 1 and 64", {"lengths": "(1, 64)", "L, radii": "1, (0.5, 0.9, 1.1)"}),
     Experiment(BOTTLENECK, "another wish", {"s": "np.array([-1.0, 1.0])"}),
     Experiment(
-        WHOLE, "one head, one layer", {"vocabulary, D, h, H, layers": "10, 4, 1, 1, 1"}, False
+        WHOLE, "one head, one layer", {"vocabulary, d, h, H, layers": "10, 4, 1, 1, 1"}, False
     ),
-    Experiment(WHOLE, "16 heads", {"vocabulary, D, h, H, layers": "64, 32, 16, 8, 2"}, False),
+    Experiment(WHOLE, "16 heads", {"vocabulary, d, h, H, layers": "64, 32, 16, 8, 2"}, False),
     Experiment(WHOLE, "one token", {"tokens": "np.array([3])"}, False),
     Experiment(WHOLE, "64 tokens", {"tokens": "np.arange(64) % 11"}, False),
     Experiment(WHOLE, "length 2, one seed", {"length, seeds": "2, (5,)"}),
@@ -103,9 +103,9 @@ EXPERIMENTS = [
         "L 64, heads of width 1",
         {"d, h, L": "16, 16, 64", "levels": "list(range(64))", "swings": "[1, 0, -1, 0] * 16"},
     ),
-    Experiment(BLOCK, "L 1", {"L, D, h, H": "1, 16, 4, 64"}),
-    Experiment(BLOCK, "L 64, 16 heads", {"L, D, h, H": "64, 256, 16, 8"}),
-    Experiment(BLOCK, "all sizes 1", {"L, D, h, H": "1, 1, 1, 1"}),
+    Experiment(BLOCK, "L 1", {"L, d, h, H": "1, 16, 4, 64"}),
+    Experiment(BLOCK, "L 64, 16 heads", {"L, d, h, H": "64, 256, 16, 8"}),
+    Experiment(BLOCK, "all sizes 1", {"L, d, h, H": "1, 1, 1, 1"}),
     Experiment(BLOCK, "a slope that takes all away", {"slope": "-1.0"}),
     Experiment(BLOCK, "one layer", {"layers": "1"}),
     Experiment(BLOCK, "row of one feature", {"row": "np.array([5])"}),
@@ -117,16 +117,16 @@ EXPERIMENTS = [
     Experiment(
         BLOCK,
         "a large model",
-        {"sizes": '{"vocabulary": 256_000, "D": 12_288, "layers": 96, "h": 96, "H": 49_152}'},
+        {"sizes": '{"vocabulary": 256_000, "d": 12_288, "layers": 96, "h": 96, "H": 49_152}'},
     ),
     Experiment(
-        BLOCK, "a model of 1", {"sizes": '{"vocabulary": 1, "D": 1, "layers": 1, "h": 1, "H": 1}'}
+        BLOCK, "a model of 1", {"sizes": '{"vocabulary": 1, "d": 1, "layers": 1, "h": 1, "H": 1}'}
     ),
     Experiment(
         POSITION,
         "sizes 1",
         QUICK
-        | {"L, d, h": "1, 1, 1", "L": "1", "B, L": "1, 1", "L, pairs": "1, 1", "D, base": "2, 10"}
+        | {"L, d, h": "1, 1, 1", "L": "1", "B, L": "1, 1", "L, pairs": "1, 1", "d, base": "2, 10"}
         | {
             "positions_drawn, features": "1, 2",
             "built_for": "1",
@@ -139,7 +139,7 @@ EXPERIMENTS = [
         "sizes 64 and wider",
         QUICK
         | {"L, d, h": "64, 64, 8", "L": "64", "B, L": "9, 64", "L, pairs": "64, 2048"}
-        | {"D, base": "64, 1e6", "positions_drawn, features": "300, 512", "size": "64", "m": "3.0"},
+        | {"d, base": "64, 1e6", "positions_drawn, features": "300, 512", "size": "64", "m": "3.0"},
     ),
     Experiment(COST, "all sizes 1", {"L, d, h, H": "1, 1, 1, 1"}),
     Experiment(COST, "a large layer", {"L, d, h, H": "64, 4096, 100, 16384"}),

@@ -2,6 +2,8 @@
 
 import ast
 import importlib
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -76,3 +78,17 @@ def test_every_module_says_what_it_is_and_what_it_offers(path):
     assert module.__doc__
     for public in getattr(module, "__all__", ()):
         assert hasattr(module, public), f"{name}.{public}"
+
+
+def test_pages_load_nothing_of_python_that_no_explorer_uses():
+    """Whatever is imported here lies in the memory that every reader of the site loads."""
+    unused = {"http", "email", "ssl", "subprocess", "urllib.request", "numpy.ma", "numpy.testing"}
+    code = (
+        "import sys; before = set(sys.modules)\n"
+        "from worked_examples import live; live.rehearse()\n"
+        "print(*set(sys.modules) - before)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "worked_examples.views.sentences" in loaded
+    assert loaded & unused == set()

@@ -79,14 +79,14 @@ def test_a_causal_mask_alone_tells_the_position():
 # ------------------------------------------------------------------------------- sinusoids
 
 
-@pytest.mark.parametrize("D", WIDTHS)
+@pytest.mark.parametrize("d", WIDTHS)
 @pytest.mark.parametrize("base", [10.0, 10_000.0])
-def test_sinusoids_entry_by_entry(D, base):
-    PE = sinusoidal_encoding(11, D, base)
-    assert PE.shape == (11, D)
+def test_sinusoids_entry_by_entry(d, base):
+    PE = sinusoidal_encoding(11, d, base)
+    assert PE.shape == (11, d)
     for pos in range(11):
-        for i in range(D // 2):
-            angle = pos / base ** (2 * i / D)
+        for i in range(d // 2):
+            angle = pos / base ** (2 * i / d)
             assert PE[pos, 2 * i] == pytest.approx(math.sin(angle), abs=1e-12)
             assert PE[pos, 2 * i + 1] == pytest.approx(math.cos(angle), abs=1e-12)
 
@@ -106,39 +106,39 @@ def test_the_chapters_encodings(pos, row):
     assert [round(table[f"feature {j}"], 4) for j in range(4)] == row
 
 
-@pytest.mark.parametrize("D", WIDTHS)
-def test_dot_products_depend_on_the_offset_alone(D):
-    PE = sinusoidal_encoding(60, D)
+@pytest.mark.parametrize("d", WIDTHS)
+def test_dot_products_depend_on_the_offset_alone(d):
+    PE = sinusoidal_encoding(60, d)
     products = PE @ PE.T
     for k in range(60):
         along = np.diagonal(products, k)
-        np.testing.assert_allclose(along, D / 2 * offset_similarity(k, D), rtol=0, atol=1e-10)
+        np.testing.assert_allclose(along, d / 2 * offset_similarity(k, d), rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize("D", WIDTHS)
+@pytest.mark.parametrize("d", WIDTHS)
 @pytest.mark.parametrize("k", [-3, 0, 1, 7, 0.5])
-def test_a_shift_is_one_rotation(D, k):
-    R = shift_rotation(k, D)
-    np.testing.assert_allclose(R @ R.T, np.eye(D), atol=1e-14)
-    np.testing.assert_allclose(shift_rotation(-k, D), R.T, atol=1e-15)
+def test_a_shift_is_one_rotation(d, k):
+    R = shift_rotation(k, d)
+    np.testing.assert_allclose(R @ R.T, np.eye(d), atol=1e-14)
+    np.testing.assert_allclose(shift_rotation(-k, d), R.T, atol=1e-15)
     if isinstance(k, int):
-        PE = sinusoidal_encoding(30, D)
+        PE = sinusoidal_encoding(30, d)
         np.testing.assert_allclose(PE[5:20] @ R.T, PE[5 + k : 20 + k], atol=1e-12)
 
 
 @pytest.mark.parametrize(
-    ("D", "k", "cosine"),
+    ("d", "k", "cosine"),
     [(4, 3, 0.0048), (8, 3, 0.4912), (16, 3, 0.6929), (32, 4, 0.7288), (64, 5, 0.7345),
      (128, 11, 0.6616), (256, 24, 0.5869), (512, 43, 0.5264)],
 )  # fmt: skip
-def test_where_further_stops_meaning_less_alike(D, k, cosine):
-    assert first_rise(D) == k
-    likeness = sinusoidal_encoding(k + 2, D) @ sinusoidal_encoding(k + 2, D)[0] / (D / 2)
+def test_where_further_stops_meaning_less_alike(d, k, cosine):
+    assert first_rise(d) == k
+    likeness = sinusoidal_encoding(k + 2, d) @ sinusoidal_encoding(k + 2, d)[0] / (d / 2)
     assert (np.diff(likeness[: k + 1]) <= 0).all()
     assert likeness[k + 1] > likeness[k]
     assert round(float(likeness[k]), 4) == cosine
-    row = next(row for row in positions.monotone_table() if row["D"] == D)
-    assert list(row.values()) == [D, k, pytest.approx(cosine, abs=5e-5)]
+    row = next(row for row in positions.monotone_table() if row["d"] == d)
+    assert list(row.values()) == [d, k, pytest.approx(cosine, abs=5e-5)]
 
 
 def test_a_search_that_finds_no_rise_says_how_far_it_went():
@@ -148,10 +148,10 @@ def test_a_search_that_finds_no_rise_says_how_far_it_went():
 
 def test_the_similarity_table():
     rows = {row["offset"]: row for row in positions.similarity_table()}
-    assert rows[0] == {"offset": 0, "D = 8": 1, "D = 64": 1, "D = 512": 1}
-    assert rows[64]["D = 8"] == pytest.approx(0.7963, abs=5e-5)
-    assert rows[8]["D = 8"] > rows[4]["D = 8"]  # further and more alike
-    assert rows[128]["D = 512"] == pytest.approx(0.4059, abs=5e-5)
+    assert rows[0] == {"offset": 0, "d = 8": 1, "d = 64": 1, "d = 512": 1}
+    assert rows[64]["d = 8"] == pytest.approx(0.7963, abs=5e-5)
+    assert rows[8]["d = 8"] > rows[4]["d = 8"]  # further and more alike
+    assert rows[128]["d = 512"] == pytest.approx(0.4059, abs=5e-5)
 
 
 @pytest.mark.parametrize("shape", [(3, 3, 6), (2, 5, 4), (2, 3, 4, 8), (5, 2), (1, 1, 2)])

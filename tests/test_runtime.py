@@ -1,5 +1,6 @@
 """Where Python for the browser comes from, and what becomes of the book without it."""
 
+import gzip
 import io
 import types
 import zipfile
@@ -167,3 +168,8 @@ def test_the_same_files_give_the_same_snapshot(tmp_path):
     runtime.add_snapshot(runtime.ROOT, tmp_path)
     again = (tmp_path / "snapshot.packed").read_bytes()
     assert again == (served / "snapshot.packed").read_bytes()
+
+
+def test_the_snapshot_ends_where_pythons_memory_does():
+    memory = gzip.decompress((runtime.laid_out(runtime.ROOT) / "snapshot.packed").read_bytes())
+    assert len(memory) - len(memory.rstrip(b"\0")) < 2e6

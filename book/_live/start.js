@@ -21,7 +21,8 @@ import { adopt, preload } from "./libraries.js";
  * @property {(file: Uint8Array) => string} take
  */
 
-const CORE = ["pyodide.mjs", "pyodide.asm.js", "pyodide.asm.wasm", "pyodide-lock.json"];
+const CORE_WASM = "pyodide.asm.wasm";
+const CORE = ["pyodide.mjs", "pyodide.asm.js", CORE_WASM, "pyodide-lock.json"];
 const SETTINGS = { env: { HOME: "/home/pyodide" }, _sysExecutable: "/python", args: [] };
 
 /**
@@ -45,40 +46,65 @@ export function filesFor(runtime, plain) {
  */
 export async function start(runtime, plain, files, base) {
   files.begin(filesFor(runtime, plain));
+  const parts = plain ? null : partsOf(runtime.snapshot, files);
   // Pyodide fetches its parts by itself: let it have ours, checked and on their way.
-  globalThis.fetch = (address) => files.get(String(address).split("/").pop());
+  globalThis.fetch = (address) => {
+    const name = String(address).split("/").pop();
+    // The core that it asks for is being compiled already: see `restore`.
+    return parts && name === CORE_WASM ? new Promise(() => {}) : files.get(name);
+  };
   // `import` cannot check a sum, so the two scripts are fetched with theirs before.
   await Promise.all([files.get("pyodide.mjs"), files.get("pyodide.asm.js")]);
   const { loadPyodide } = await import(new URL("pyodide.mjs", base).href);
   await import(new URL("pyodide.asm.js", base).href);
-  const begin = plain ? build : restore;
   const settings = { ...SETTINGS, indexURL: base };
-  const pyodide = await Promise.race([begin(loadPyodide, settings, runtime, files), files.failed]);
+  const begun = plain
+    ? build(loadPyodide, settings, runtime, files)
+    : restore(loadPyodide, settings, runtime.snapshot, parts);
+  const pyodide = await Promise.race([begun, files.failed]);
   return pyodide.pyimport("worked_examples.live");
 }
 
+/**
+ * What a start from the snapshot is made of, compiled and unpacked while the rest arrives.
+ * @param {Snapshot} snapshot
+ */
+function partsOf(snapshot, files) {
+  const compiled = (name) => WebAssembly.compileStreaming(files.get(name));
+  const parts = {
+    core: compiled(CORE_WASM),
+    libraries: Promise.all(
+      snapshot.libraries.map(async ({ path, file }) => [path, await compiled(file)]),
+    ),
+    memory: files.get("snapshot.packed").then(unpack),
+  };
+  // A failure is told where the part is awaited.
+  for (const part of Object.values(parts)) part.catch(() => {});
+  return parts;
+}
+
 /** The snapshot's way. */
-async function restore(loadPyodide, settings, { snapshot }, files) {
-  const memory = files.get("snapshot.packed").then(unpack);
-  const libraries = await Promise.all(
-    snapshot.libraries.map(async ({ path, file }) => [
-      path,
-      await WebAssembly.compileStreaming(files.get(file)),
-    ]),
-  );
+async function restore(loadPyodide, settings, { layout, handles }, { core, libraries, memory }) {
   let fail;
-  const misplaced = new Promise((_, reject) => (fail = reject));
-  preload(libraries, ({ table, memory: end }) => {
-    if (table === snapshot.layout.table && end === snapshot.layout.memory) return;
+  const failed = new Promise((_, reject) => (fail = reject));
+  core.catch(fail);
+  // Pyodide would begin to compile its core only now.
+  WebAssembly.instantiateStreaming = async (_, imports) => {
+    const module = await core;
+    const instance = await WebAssembly.instantiate(module, imports);
+    return { module, instance };
+  };
+  preload(await libraries, ({ table, memory: end }) => {
+    if (table === layout.table && end === layout.memory) return;
     fail(new Error("this browser lays memory out otherwise than the snapshot has it"));
     throw new Error("no start from the snapshot");
   });
   const pyodide = await Promise.race([
     // Whatever Python needs of its library is imported in the snapshot: no need to load it again.
     loadPyodide({ ...settings, stdLibURL: `${settings.indexURL}empty.zip`, _loadSnapshot: memory }),
-    misplaced,
+    failed,
   ]);
-  adopt(pyodide._module, snapshot.handles);
+  adopt(pyodide._module, handles);
   return pyodide;
 }
 

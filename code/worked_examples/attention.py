@@ -777,27 +777,29 @@ def _require_matching(Q, K, V):
         raise ValueError(f"leading dimensions do not broadcast; {shapes}") from None
 
 
-def _length(name, value):
+def _length(name, value, least=1):
     try:
         length = operator.index(value)
     except TypeError:
-        length = 0
-    if length < 1:
-        raise ValueError(f"{name} must be a whole number of at least 1; got {value!r}")
+        length = least - 1
+    if length < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}; got {value!r}")
     return length
+
+
+def _finite(name, value):
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise ValueError(f"{name} must be a finite number; got {value!r}")
+    return number
 
 
 def _scale(scale, d_k):
     """Give the factor as a Python float: a numpy float64 would turn float32 scores to float64."""
-    if scale is None:
-        return 1 / math.sqrt(d_k)
-    try:
-        number = float(scale)
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
-    if not math.isfinite(number):
-        raise ValueError(f"scale must be a finite number; got {scale!r}")
-    return number
+    return 1 / math.sqrt(d_k) if scale is None else _finite("scale", scale)
 
 
 def _kept(kept, h):

@@ -4,9 +4,9 @@ Attention moves information between positions. Everything here but `transformer_
 works at each position alone. Symbols beside those of `attention`:
 
 =======  ==============================================================================
-D        width of the model: the numbers that describe one position
-H        hidden width of the feed-forward part, often 4 D
-X        what the positions hold, (..., L, D)
+d        width of the model: the numbers that describe one position
+H        hidden width of the feed-forward part, often 4 d
+X        what the positions hold, (..., L, d)
 =======  ==============================================================================
 """
 
@@ -56,10 +56,10 @@ class FeedForwardParameters(NamedTuple):
 
     Attributes
     ----------
-    W_1 : (D, H) array
-    W_2 : (H, D) array
+    W_1 : (d, H) array
+    W_2 : (H, d) array
     b_1 : (H,) array, or 0
-    b_2 : (D,) array, or 0
+    b_2 : (d,) array, or 0
     """
 
     W_1: np.ndarray
@@ -73,9 +73,9 @@ class NormParameters(NamedTuple):
 
     Attributes
     ----------
-    scale : (D,) array, or a number
+    scale : (d,) array, or a number
         Training starts from 1.
-    shift : (D,) array, or a number
+    shift : (d,) array, or a number
         Training starts from 0.
     """
 
@@ -187,14 +187,14 @@ def feed_forward(X, parameters, *, activation="relu"):
 
     Parameters
     ----------
-    X : (..., D) array
+    X : (..., d) array
         float32 stays float32, float16 is computed in float32, integers become float64.
     parameters : FeedForwardParameters
     activation : {"relu", "gelu"}
 
     Returns
     -------
-    (..., D) array
+    (..., d) array
         A row that holds NaN gives NaN in that row alone.
 
     Raises
@@ -219,28 +219,28 @@ def feed_forward(X, parameters, *, activation="relu"):
     _require_vector("b_1", b_1, W_1.shape[1])
     _require_vector("b_2", b_2, W_2.shape[1])
     with np.errstate(invalid="ignore", over="ignore"):
-        hidden = function(product(X, W_1) + b_1)  # (..., D) @ (D, H) -> (..., H)
-        output = product(hidden, W_2) + b_2  # (..., H) @ (H, D) -> (..., D)
+        hidden = function(product(X, W_1) + b_1)  # (..., d) @ (d, H) -> (..., H)
+        output = product(hidden, W_2) + b_2  # (..., H) @ (H, d) -> (..., d)
         return output.astype(dtype, copy=False)
 
 
 def layer_norm(X, scale=1.0, shift=0.0, *, eps=1e-5):
     """Bring each position to mean 0 and variance 1 over its features, then scale and shift.
 
-    ``(x - mean) / sqrt(variance + eps) * scale + shift``, with the variance divided by D.
+    ``(x - mean) / sqrt(variance + eps) * scale + shift``, with the variance divided by d.
 
     Parameters
     ----------
-    X : (..., D) array
+    X : (..., d) array
         Each row along the last axis is treated alone. float32 stays float32, float16 is computed
         in float32, integers become float64.
-    scale, shift : (D,) arrays or numbers
+    scale, shift : (d,) arrays or numbers
     eps : float, default 1e-5
         Keeps a row of equal numbers from being divided by 0.
 
     Returns
     -------
-    (..., D) array
+    (..., d) array
         A row of equal numbers gives the shift; a row that holds NaN or infinity gives NaN.
 
     Raises
@@ -283,11 +283,11 @@ def residual(X, change):
 
     Parameters
     ----------
-    X, change : (..., L, D) arrays
+    X, change : (..., L, d) arrays
 
     Returns
     -------
-    (..., L, D) array
+    (..., L, d) array
 
     Raises
     ------
@@ -335,7 +335,7 @@ def transformer_block(
 
     Parameters
     ----------
-    X : (..., L, D) array
+    X : (..., L, d) array
     parameters : BlockParameters
     h : int
         Number of heads.
@@ -348,7 +348,7 @@ def transformer_block(
 
     Returns
     -------
-    output : (..., L, D) array
+    output : (..., L, d) array
     weights : (..., h, L, L) array
         The attention's.
 
@@ -396,7 +396,7 @@ def transformer_block(
 # --------------------------------------------------------------------------------- parameters
 
 
-def initial_parameters(D, H, rng):
+def initial_parameters(d, H, rng):
     """Draw a block's parameters as they are before training.
 
     Every entry of a matrix is normal with variance 2 / (rows + columns) (Glorot and Bengio
@@ -404,7 +404,7 @@ def initial_parameters(D, H, rng):
 
     Parameters
     ----------
-    D, H : int
+    d, H : int
         Width of the model, and the hidden width.
     rng : numpy.random.Generator
 
@@ -416,8 +416,8 @@ def initial_parameters(D, H, rng):
     def drawn(rows, columns):
         return rng.normal(size=(rows, columns)) * math.sqrt(2 / (rows + columns))
 
-    attention = AttentionParameters(*(drawn(D, D) for _ in range(4)))
-    return BlockParameters(attention, FeedForwardParameters(drawn(D, H), drawn(H, D)))
+    attention = AttentionParameters(*(drawn(d, d) for _ in range(4)))
+    return BlockParameters(attention, FeedForwardParameters(drawn(d, H), drawn(H, d)))
 
 
 def parameters_from_torch(layer):
@@ -437,7 +437,7 @@ def parameters_from_torch(layer):
     held = layer.self_attn
     stacked, biases = _copy(held.in_proj_weight), _copy(held.in_proj_bias)
     attention = AttentionParameters(
-        *(part.T for part in np.split(stacked, 3)),  # (3 D, D) -> three of (D, D)
+        *(part.T for part in np.split(stacked, 3)),  # (3 d, d) -> three of (d, d)
         _copy(held.out_proj.weight).T,
         *([0.0] * 3 if np.ndim(biases) == 0 else np.split(biases, 3)),
         _copy(held.out_proj.bias),

@@ -82,8 +82,8 @@ def _params():
 
     sizes = costs.SIZES
     yield (
-        "Parameters of one layer: D = {D}, h = {h}, H = {H}".format(**sizes),
-        costs.layer_table(*(sizes[name] for name in ("D", "h", "H"))),
+        "Parameters of one layer: d = {d}, h = {h}, H = {H}".format(**sizes),
+        costs.layer_table(*(sizes[name] for name in ("d", "h", "H"))),
     )
     yield (
         "Parameters of the model: |V| = {vocabulary}, layers: {layers}".format(**sizes),
@@ -94,7 +94,7 @@ def _params():
 def _positions():
     from worked_examples import positions
 
-    yield "Sinusoids: four positions, D = 4, base 10000", positions.encoding_table()
+    yield "Sinusoids: four positions, d = 4, base 10000", positions.encoding_table()
     yield "Cosine of two encodings so far apart", positions.similarity_table()
     yield "How far further apart means less alike", positions.monotone_table()
     yield "ALiBi: the slope of each head", positions.slopes_table()
@@ -103,13 +103,13 @@ def _positions():
 def _cost():
     from worked_examples import costs
 
-    sizes = {name: costs.SIZES[name] for name in ("D", "H")}
+    sizes = {name: costs.SIZES[name] for name in ("d", "H")}
     yield (
-        "Multiply-adds of one layer: L = 1024, D = {D}, H = {H}".format(**sizes),
+        "Multiply-adds of one layer: L = 1024, d = {d}, H = {H}".format(**sizes),
         costs.work_table(1024, **sizes),
     )
     yield (
-        "Scores and averages cost as much as something else does (D = {D}, H = {H})".format(
+        "Scores and averages cost as much as something else does (d = {d}, H = {H})".format(
             **sizes
         ),
         [
@@ -119,7 +119,7 @@ def _cost():
     )
     yield "Multiply-adds of one layer as the length grows", costs.growth_table(**sizes)
     yield (
-        "Memory in float32: {h} heads, layers: {layers}, D = {D}".format(**costs.SIZES),
+        "Memory in float32: {h} heads, layers: {layers}, d = {d}".format(**costs.SIZES),
         costs.memory_table(),
     )
 

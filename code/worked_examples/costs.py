@@ -1,9 +1,10 @@
 """Counting what a transformer holds and what it does: parameters, multiply-adds, bytes.
 
-``|V|`` is written `vocabulary`: how many tokens there are. D is the width of the model, h the
+``|V|`` is written `vocabulary`: how many tokens there are. d is the width of the model, h the
 number of heads, H the hidden width of the feed-forward part, L the length of a sequence. No count
 of parameters depends on L; every count of multiply-adds and of bytes does. The unit of a count is
-the last word of its function's name.
+the last word of its function's name. A size that is not a whole number of at least 1 is a
+ValueError in every function.
 """
 
 from worked_examples.attention import _length
@@ -38,7 +39,7 @@ __all__ = [
 ]
 
 # The base model of Vaswani et al. (2017), with a vocabulary of 50,000 tokens.
-SIZES = {"vocabulary": 50_000, "D": 512, "layers": 6, "h": 8, "H": 2048}
+SIZES = {"vocabulary": 50_000, "d": 512, "layers": 6, "h": 8, "H": 2048}
 
 # Each four times the one before.
 LENGTHS = (128, 512, 2048, 8192)
@@ -46,12 +47,12 @@ LENGTHS = (128, 512, 2048, 8192)
 # ------------------------------------------------------------------------------ parameters
 
 
-def head_width(D, h):
+def head_width(d, h):
     """Give the width d_k of one of h heads.
 
     Parameters
     ----------
-    D, h : int
+    d, h : int
 
     Returns
     -------
@@ -60,57 +61,57 @@ def head_width(D, h):
     Raises
     ------
     ValueError
-        If a size is not a whole number of at least 1, or h does not divide D.
+        If h does not divide d.
 
     Examples
     --------
     >>> head_width(512, 8)
     64
     """
-    D, h = _length("D", D), _length("h", h)
-    if D % h:
-        raise ValueError(f"D must be a multiple of h; got D = {D} and h = {h}")
-    return D // h
+    d, h = _length("d", d), _length("h", h)
+    if d % h:
+        raise ValueError(f"d must be a multiple of h; got d = {d} and h = {h}")
+    return d // h
 
 
-def embedding_parameters(vocabulary, D):
-    """Count one vector of width D a token.
+def embedding_parameters(vocabulary, d):
+    """Count one vector of width d a token.
 
     Examples
     --------
     >>> embedding_parameters(50_000, 512)
     25600000
     """
-    return _length("vocabulary", vocabulary) * _length("D", D)
+    return _length("vocabulary", vocabulary) * _length("d", d)
 
 
-def attention_parameters(D, h):
+def attention_parameters(d, h):
     """Count the matrices of one attention: W^Q, W^K and W^V of each head, and W^O of all.
 
     Parameters
     ----------
-    D, h : int
+    d, h : int
 
     Returns
     -------
     int
-        4 D^2, whatever h is: h heads of width D / h are as wide together as one of width D.
+        4 d^2, whatever h is: h heads of width d / h are as wide together as one of width d.
 
     Raises
     ------
     ValueError
-        As `head_width`.
+        If h does not divide d.
 
     Examples
     --------
     >>> attention_parameters(512, 8), attention_parameters(512, 1)
     (1048576, 1048576)
     """
-    D, h, d_k = _length("D", D), _length("h", h), head_width(D, h)
-    return h * 3 * D * d_k + h * d_k * D
+    d, h, d_k = _length("d", d), _length("h", h), head_width(d, h)
+    return h * 3 * d * d_k + h * d_k * d
 
 
-def feed_forward_parameters(D, H):
+def feed_forward_parameters(d, H):
     """Count the two matrices of one feed-forward part.
 
     Examples
@@ -118,11 +119,11 @@ def feed_forward_parameters(D, H):
     >>> feed_forward_parameters(512, 2048)
     2097152
     """
-    D, H = _length("D", D), _length("H", H)
-    return D * H + H * D
+    d, H = _length("d", d), _length("H", H)
+    return d * H + H * d
 
 
-def bias_parameters(D, H):
+def bias_parameters(d, H):
     """Count the biases of one layer: of Q, K, V and W^O, and of the two feed-forward matrices.
 
     Examples
@@ -130,11 +131,11 @@ def bias_parameters(D, H):
     >>> bias_parameters(512, 2048)
     4608
     """
-    D, H = _length("D", D), _length("H", H)
-    return 4 * D + H + D
+    d, H = _length("d", d), _length("H", H)
+    return 4 * d + H + d
 
 
-def norm_parameters(D, norms=2):
+def norm_parameters(d, norms=2):
     """Count the scales and shifts of the layer norms of one layer.
 
     Examples
@@ -142,15 +143,15 @@ def norm_parameters(D, norms=2):
     >>> norm_parameters(512)
     2048
     """
-    return _length("norms", norms) * 2 * _length("D", D)
+    return _length("norms", norms) * 2 * _length("d", d)
 
 
-def layer_parameters(D, h, H, *, biases_and_norms=True):
+def layer_parameters(d, h, H, *, biases_and_norms=True):
     """Count what one layer holds.
 
     Parameters
     ----------
-    D, h, H : int
+    d, h, H : int
     biases_and_norms : bool, default True
         Count more than the six matrices.
 
@@ -161,18 +162,18 @@ def layer_parameters(D, h, H, *, biases_and_norms=True):
     Raises
     ------
     ValueError
-        If a size is not a whole number of at least 1, or h does not divide D.
+        If h does not divide d.
 
     Examples
     --------
     >>> layer_parameters(512, 8, 2048)
     3152384
     """
-    matrices = attention_parameters(D, h) + feed_forward_parameters(D, H)
-    return matrices + (bias_parameters(D, H) + norm_parameters(D) if biases_and_norms else 0)
+    matrices = attention_parameters(d, h) + feed_forward_parameters(d, H)
+    return matrices + (bias_parameters(d, H) + norm_parameters(d) if biases_and_norms else 0)
 
 
-def stack_parameters(layers, D, h, H, *, biases_and_norms=True):
+def stack_parameters(layers, d, h, H, *, biases_and_norms=True):
     """Count what so many layers hold.
 
     Examples
@@ -182,16 +183,16 @@ def stack_parameters(layers, D, h, H, *, biases_and_norms=True):
     >>> stack_parameters(6, 512, 8, 2048, biases_and_norms=False)
     18874368
     """
-    one = layer_parameters(D, h, H, biases_and_norms=biases_and_norms)
+    one = layer_parameters(d, h, H, biases_and_norms=biases_and_norms)
     return _length("layers", layers) * one
 
 
-def layer_table(D=512, h=8, H=2048):
+def layer_table(d=512, h=8, H=2048):
     """List what each part of one layer holds, and its share of the layer.
 
     Parameters
     ----------
-    D, h, H : int
+    d, h, H : int
 
     Returns
     -------
@@ -201,7 +202,7 @@ def layer_table(D=512, h=8, H=2048):
     Raises
     ------
     ValueError
-        If a size is not a whole number of at least 1, or h does not divide D.
+        If h does not divide d.
 
     Examples
     --------
@@ -209,24 +210,24 @@ def layer_table(D=512, h=8, H=2048):
     [1048576, 2097152, 4608, 2048, 3152384]
     """
     parts = {
-        "attention": attention_parameters(D, h),
-        "feed-forward": feed_forward_parameters(D, H),
-        "biases": bias_parameters(D, H),
-        "layer norms": norm_parameters(D),
+        "attention": attention_parameters(d, h),
+        "feed-forward": feed_forward_parameters(d, H),
+        "biases": bias_parameters(d, H),
+        "layer norms": norm_parameters(d),
     }
-    parts["one layer"] = layer_parameters(D, h, H)
+    parts["one layer"] = layer_parameters(d, h, H)
     return [
         {"part": part, "parameters": count, "share": count / parts["one layer"]}
         for part, count in parts.items()
     ]
 
 
-def model_table(vocabulary=50_000, D=512, layers=6, h=8, H=2048):
+def model_table(vocabulary=50_000, d=512, layers=6, h=8, H=2048):
     """List what a model holds: its embeddings, its layers, and both.
 
     Parameters
     ----------
-    vocabulary, D, layers, h, H : int
+    vocabulary, d, layers, h, H : int
 
     Returns
     -------
@@ -237,18 +238,18 @@ def model_table(vocabulary=50_000, D=512, layers=6, h=8, H=2048):
     Raises
     ------
     ValueError
-        If a size is not a whole number of at least 1, or h does not divide D.
+        If h does not divide d.
 
     Examples
     --------
     >>> [row["parameters"] for row in model_table()]
     [25600000, 18874368, 18914304, 44514304]
     """
-    embeddings = embedding_parameters(vocabulary, D)
-    whole = stack_parameters(layers, D, h, H)
+    embeddings = embedding_parameters(vocabulary, d)
+    whole = stack_parameters(layers, d, h, H)
     parts = {
         "embeddings": embeddings,
-        "layers, matrices alone": stack_parameters(layers, D, h, H, biases_and_norms=False),
+        "layers, matrices alone": stack_parameters(layers, d, h, H, biases_and_norms=False),
         "layers, biases and norms too": whole,
         "model": embeddings + whole,
     }
@@ -258,26 +259,21 @@ def model_table(vocabulary=50_000, D=512, layers=6, h=8, H=2048):
 # --------------------------------------------------------------------------- multiply-adds
 
 
-def projection_multiply_adds(L, D, L_k=None):
+def projection_multiply_adds(L, d, L_k=None):
     """Count the multiply-adds of the four projections of one attention.
 
     Parameters
     ----------
     L : int
         Number of queries: they are projected, and so are the joined outputs of the heads.
-    D : int
+    d : int
     L_k : int, optional
         Number of keys and of values; by default L, as in self-attention.
 
     Returns
     -------
     int
-        ``2 L D^2 + 2 L_k D^2``, so 4 L D^2 in self-attention. h is not in it.
-
-    Raises
-    ------
-    ValueError
-        If a size is not a whole number of at least 1.
+        ``2 L d^2 + 2 L_k d^2``, so 4 L d^2 in self-attention. h is not in it.
 
     Examples
     --------
@@ -285,28 +281,23 @@ def projection_multiply_adds(L, D, L_k=None):
     1073741824
     """
     L, L_k = _lengths(L, L_k)
-    D = _length("D", D)
-    return 2 * L * D * D + 2 * L_k * D * D
+    d = _length("d", d)
+    return 2 * L * d * d + 2 * L_k * d * d
 
 
-def score_multiply_adds(L, D, L_k=None):
+def score_multiply_adds(L, d, L_k=None):
     """Count the multiply-adds of all scores of one attention, all heads together.
 
     Parameters
     ----------
-    L, D : int
+    L, d : int
     L_k : int, optional
         Number of keys; by default L.
 
     Returns
     -------
     int
-        ``L L_k d_k`` a head, so ``L L_k D`` for h heads of width d_k = D / h.
-
-    Raises
-    ------
-    ValueError
-        If a size is not a whole number of at least 1.
+        ``L L_k d_k`` a head, so ``L L_k d`` for h heads of width d_k = d / h.
 
     Examples
     --------
@@ -316,10 +307,10 @@ def score_multiply_adds(L, D, L_k=None):
     16
     """
     L, L_k = _lengths(L, L_k)
-    return L * L_k * _length("D", D)
+    return L * L_k * _length("d", d)
 
 
-def average_multiply_adds(L, D, L_k=None):
+def average_multiply_adds(L, d, L_k=None):
     """Count the multiply-adds of all weighted averages of the values: as many as the scores.
 
     Examples
@@ -327,45 +318,45 @@ def average_multiply_adds(L, D, L_k=None):
     >>> average_multiply_adds(1024, 512)
     536870912
     """
-    return score_multiply_adds(L, D, L_k)
+    return score_multiply_adds(L, d, L_k)
 
 
-def feed_forward_multiply_adds(L, D, H):
-    """Count the multiply-adds of one feed-forward part: 2 L D H.
+def feed_forward_multiply_adds(L, d, H):
+    """Count the multiply-adds of one feed-forward part: 2 L d H.
 
     Examples
     --------
     >>> feed_forward_multiply_adds(1024, 512, 2048)
     2147483648
     """
-    return _length("L", L) * feed_forward_parameters(D, H)
+    return _length("L", L) * feed_forward_parameters(d, H)
 
 
-def recurrent_multiply_adds(L, D):
-    """Count the multiply-adds of a recurrent layer as wide as its input: 2 L D^2.
+def recurrent_multiply_adds(L, d):
+    """Count the multiply-adds of a recurrent layer as wide as its input: 2 L d^2.
 
-    Each of the L steps multiplies the state by one (D, D) matrix and the input by another. A gated
-    layer has more of them: a small multiple of L D^2.
+    Each of the L steps multiplies the state by one (d, d) matrix and the input by another. A gated
+    layer has more of them: a small multiple of L d^2.
 
     Examples
     --------
     >>> recurrent_multiply_adds(1024, 512)
     536870912
     """
-    return _length("L", L) * 2 * _length("D", D) ** 2
+    return _length("L", L) * 2 * _length("d", d) ** 2
 
 
-def overtaking_lengths(D, H):
+def overtaking_lengths(d, H):
     """Give the lengths at which scores and averages cost as much as something else does.
 
     Parameters
     ----------
-    D, H : int
+    d, H : int
 
     Returns
     -------
     dict of str to int
-        From 2 L^2 D set equal to each of the other counts. Beyond the length, scores and averages
+        From 2 L^2 d set equal to each of the other counts. Beyond the length, scores and averages
         are the larger.
 
     Examples
@@ -373,22 +364,22 @@ def overtaking_lengths(D, H):
     >>> overtaking_lengths(512, 2048)
     {'a recurrent layer': 512, 'the projections': 1024, 'the rest of the block': 3072}
     """
-    D, H = _length("D", D), _length("H", H)
-    projections = projection_multiply_adds(1, D)  # of one position
+    d, H = _length("d", d), _length("H", H)
+    projections = projection_multiply_adds(1, d)  # of one position
     others = {
-        "a recurrent layer": recurrent_multiply_adds(1, D),
+        "a recurrent layer": recurrent_multiply_adds(1, d),
         "the projections": projections,
-        "the rest of the block": projections + feed_forward_multiply_adds(1, D, H),
+        "the rest of the block": projections + feed_forward_multiply_adds(1, d, H),
     }
-    return {name: count // (2 * D) for name, count in others.items()}
+    return {name: count // (2 * d) for name, count in others.items()}
 
 
-def work_table(L=1024, D=512, H=2048):
+def work_table(L=1024, d=512, H=2048):
     """List the multiply-adds of each part of one layer, beside those of a recurrent one.
 
     Parameters
     ----------
-    L, D, H : int
+    L, d, H : int
 
     Returns
     -------
@@ -396,34 +387,29 @@ def work_table(L=1024, D=512, H=2048):
         Rows `part`, `multiply-adds`, and `at 4 L`: how many times as many there are at four times
         the length.
 
-    Raises
-    ------
-    ValueError
-        If a size is not a whole number of at least 1.
-
     Examples
     --------
     >>> [row["at 4 L"] for row in work_table()]
     [16.0, 16.0, 4.0, 4.0, 4.0]
     """
-    once, later = _work(L, D, H), _work(4 * L, D, H)
+    once, later = _work(L, d, H), _work(4 * L, d, H)
     return [
         {"part": part, "multiply-adds": count, "at 4 L": later[part] / count}
         for part, count in once.items()
     ]
 
 
-def _work(L, D, H):
+def _work(L, d, H):
     return {
-        "scores": score_multiply_adds(L, D),
-        "averages": average_multiply_adds(L, D),
-        "projections": projection_multiply_adds(L, D),
-        "feed-forward": feed_forward_multiply_adds(L, D, H),
-        "recurrent layer": recurrent_multiply_adds(L, D),
+        "scores": score_multiply_adds(L, d),
+        "averages": average_multiply_adds(L, d),
+        "projections": projection_multiply_adds(L, d),
+        "feed-forward": feed_forward_multiply_adds(L, d, H),
+        "recurrent layer": recurrent_multiply_adds(L, d),
     }
 
 
-def growth_table(lengths=LENGTHS, D=512, H=2048):
+def growth_table(lengths=LENGTHS, d=512, H=2048):
     """List the multiply-adds of one layer's parts for several lengths.
 
     Returns
@@ -438,7 +424,7 @@ def growth_table(lengths=LENGTHS, D=512, H=2048):
     """
     rows = []
     for L in lengths:
-        work = _work(L, D, H)
+        work = _work(L, d, H)
         recurrent = work.pop("recurrent layer")
         pairs = work.pop("scores") + work.pop("averages")
         rows.append({
@@ -448,12 +434,12 @@ def growth_table(lengths=LENGTHS, D=512, H=2048):
     return rows
 
 
-def decoding_multiply_adds(L, D, *, cache=True):
+def decoding_multiply_adds(L, d, *, cache=True):
     """Count the multiply-adds of one attention while L tokens are decoded, one after the other.
 
     Parameters
     ----------
-    L, D : int
+    L, d : int
     cache : bool, default True
         Keep the keys and values of the tokens before. Without it, each step runs the attention
         over all that there is so far.
@@ -461,24 +447,19 @@ def decoding_multiply_adds(L, D, *, cache=True):
     Returns
     -------
     int
-        With a cache, step t has one query and t keys: ``4 D^2 + 2 t D``. Without, it has t of both:
-        ``4 t D^2 + 2 t^2 D``. Summed over t = 1 to L.
-
-    Raises
-    ------
-    ValueError
-        If a size is not a whole number of at least 1.
+        With a cache, step t has one query and t keys: ``4 d^2 + 2 t d``. Without, it has t of both:
+        ``4 t d^2 + 2 t^2 d``. Summed over t = 1 to L.
 
     Examples
     --------
     >>> decoding_multiply_adds(1024, 512), decoding_multiply_adds(1024, 512, cache=False)
     (1611137024, 917333606400)
     """
-    L, D = _length("L", L), _length("D", D)
+    L, d = _length("L", L), _length("d", d)
     first, second = L * (L + 1) // 2, L * (L + 1) * (2 * L + 1) // 6  # sums of t and of t^2
     if cache:
-        return 4 * L * D * D + 2 * first * D
-    return 4 * first * D * D + 2 * second * D
+        return 4 * L * d * d + 2 * first * d
+    return 4 * first * d * d + 2 * second * d
 
 
 # ----------------------------------------------------------------------------------- bytes
@@ -511,11 +492,6 @@ def score_bytes(L, h=1, layers=1, number_bytes=4, L_k=None):
     -------
     int
 
-    Raises
-    ------
-    ValueError
-        If a size is not a whole number of at least 1.
-
     Examples
     --------
     >>> score_bytes(8192) / 2**20
@@ -524,29 +500,24 @@ def score_bytes(L, h=1, layers=1, number_bytes=4, L_k=None):
     return scores(L, h, layers, L_k) * _length("number_bytes", number_bytes)
 
 
-def cache_bytes(L, D, layers=1, number_bytes=4):
+def cache_bytes(L, d, layers=1, number_bytes=4):
     """Count the bytes of the keys and values of L tokens, in all heads and so many layers.
 
     Parameters
     ----------
-    L, D, layers, number_bytes : int
+    L, d, layers, number_bytes : int
 
     Returns
     -------
     int
-        ``2 L D`` numbers a layer: h heads of width D / h are together as wide as one.
-
-    Raises
-    ------
-    ValueError
-        If a size is not a whole number of at least 1.
+        ``2 L d`` numbers a layer: h heads of width d / h are together as wide as one.
 
     Examples
     --------
     >>> cache_bytes(8192, 512, layers=6) / 2**20
     192.0
     """
-    numbers = 2 * _length("L", L) * _length("D", D) * _length("layers", layers)
+    numbers = 2 * _length("L", L) * _length("d", d) * _length("layers", layers)
     return numbers * _length("number_bytes", number_bytes)
 
 
@@ -573,11 +544,6 @@ def ring_bytes(L, n, d, number_bytes=4, *, backward=False):
     int
         For the process that has the most rows.
 
-    Raises
-    ------
-    ValueError
-        If a size is not a whole number of at least 1.
-
     Examples
     --------
     >>> [ring_bytes(65_536, n, 64) // 2**20 for n in (1, 2, 4, 16)]
@@ -590,24 +556,19 @@ def ring_bytes(L, n, d, number_bytes=4, *, backward=False):
     return rows * (widths * _length("d", d) + 2) * _length("number_bytes", number_bytes)
 
 
-def memory_table(lengths=(1024, 2048, 4096, 8192, 16_384), D=512, h=8, layers=6, number_bytes=4):
+def memory_table(lengths=(1024, 2048, 4096, 8192, 16_384), d=512, h=8, layers=6, number_bytes=4):
     """List for several lengths what scores and a key-value cache need.
 
     Parameters
     ----------
     lengths : sequence of int
-    D, h, layers, number_bytes : int
+    d, h, layers, number_bytes : int
 
     Returns
     -------
     list of dict
         One row a length: scores of one head in one layer, their MiB, the MiB of all heads and
         layers, and the MiB of the cache.
-
-    Raises
-    ------
-    ValueError
-        If a size is not a whole number of at least 1.
 
     Examples
     --------
@@ -620,7 +581,7 @@ def memory_table(lengths=(1024, 2048, 4096, 8192, 16_384), D=512, h=8, layers=6,
             "scores": scores(L),
             "one head (MiB)": score_bytes(L, number_bytes=number_bytes) / 2**20,
             "all (MiB)": score_bytes(L, h, layers, number_bytes) / 2**20,
-            "cache (MiB)": cache_bytes(L, D, layers, number_bytes) / 2**20,
+            "cache (MiB)": cache_bytes(L, d, layers, number_bytes) / 2**20,
         }
         for L in lengths
     ]

@@ -1,7 +1,7 @@
 """A whole decoder from the book's own kernels: tokens in, a score for every next token out.
 
 Embedding, positions, pre-norm blocks under a causal mask, a last norm, and the embedding once
-more to score the vocabulary. Symbols as in `block`: ``|V|`` tokens, D width, H hidden width, and
+more to score the vocabulary. Symbols as in `block`: ``|V|`` tokens, d width, H hidden width, and
 h heads.
 """
 
@@ -27,7 +27,7 @@ class DecoderParameters(NamedTuple):
 
     Attributes
     ----------
-    embedding : (``|V|``, D) array
+    embedding : (``|V|``, d) array
         One row a token, used at both ends.
     blocks : tuple of BlockParameters
     norm : NormParameters
@@ -39,12 +39,12 @@ class DecoderParameters(NamedTuple):
     norm: NormParameters = NormParameters()
 
 
-def draw_decoder(vocabulary, D, H, layers, seed=0):
+def draw_decoder(vocabulary, d, H, layers, seed=0):
     """Draw a decoder as it is before training.
 
     Parameters
     ----------
-    vocabulary, D, H, layers : int
+    vocabulary, d, H, layers : int
         Tokens, width, hidden width, number of blocks.
     seed : int
         Of ``numpy.random.default_rng``.
@@ -58,12 +58,12 @@ def draw_decoder(vocabulary, D, H, layers, seed=0):
     ValueError
         If a size is below 1.
     """
-    if min(vocabulary, D, H, layers) < 1:
-        sizes = (vocabulary, D, H, layers)
+    if min(vocabulary, d, H, layers) < 1:
+        sizes = (vocabulary, d, H, layers)
         raise ValueError(f"every size of a decoder must be at least 1; got {sizes}")
     rng = np.random.default_rng(seed)
-    embedding = rng.normal(size=(vocabulary, D))
-    return DecoderParameters(embedding, tuple(initial_parameters(D, H, rng) for _ in range(layers)))
+    embedding = rng.normal(size=(vocabulary, d))
+    return DecoderParameters(embedding, tuple(initial_parameters(d, H, rng) for _ in range(layers)))
 
 
 def decoder(tokens, parameters, h):
@@ -73,7 +73,7 @@ def decoder(tokens, parameters, h):
     ----------
     tokens : (..., L) array of int
     parameters : DecoderParameters
-        Of an even width D, as the positions are sinusoids.
+        Of an even width d, as the positions are sinusoids.
     h : int
         Number of heads.
 
@@ -96,7 +96,7 @@ def decoder(tokens, parameters, h):
     ((3, 5), 2, (2, 3, 3))
     """
     tokens = _tokens(tokens, len(parameters.embedding))
-    X = parameters.embedding[tokens]  # (..., L) -> (..., L, D)
+    X = parameters.embedding[tokens]  # (..., L) -> (..., L, d)
     X = X + sinusoidal_encoding(*X.shape[-2:])
     weights = []
     for block in parameters.blocks:
@@ -139,8 +139,8 @@ def influence(forward, X, directions=4, step=1e-5, seed=0):
     Parameters
     ----------
     forward : callable
-        From (L, D) to (L, n).
-    X : (L, D) array
+        From (L, d) to (L, n).
+    X : (L, d) array
     directions : int
         Random directions of length 1 in which each row is nudged, both ways.
     step : float

@@ -1,7 +1,7 @@
 """What comes through many layers: gradients and rows in deep stacks, before any training, in torch.
 
 Stacks of up to 24 blocks with and without residual paths, without norms, with post-norm and with
-pre-norm. Several seeds run side by side, as one leading axis: (seeds, L, D). A pre-norm stack
+pre-norm. Several seeds run side by side, as one leading axis: (seeds, L, d). A pre-norm stack
 ends with one more norm, as pre-norm models do. The blocks compute what
 `block.transformer_block` does; a test compares them.
 """
@@ -26,7 +26,7 @@ __all__ = [
 
 SEEDS = range(8)
 DEPTHS = (1, 2, 4, 8, 12, 16, 20, 24)
-L, D, H, HEADS = 8, 32, 128, 4
+L, d, H, HEADS = 8, 32, 128, 4
 
 # Name to (where the norms stand, whether there are residual paths).
 KINDS = {
@@ -51,13 +51,13 @@ class Stack:
 
     Attributes
     ----------
-    X : (seeds, L, D) tensor
+    X : (seeds, L, d) tensor
         The input, normal numbers.
-    direction : (seeds, L, D) tensor
+    direction : (seeds, L, d) tensor
         The loss is the output's dot product with it, so it is the gradient at the output.
     parameters : list of dict of tensor
         W_Q, W_K, W_V, W_O, W_1 and W_2 of each layer, each with the seeds as first axis.
-    after : list of (seeds, L, D) tensor
+    after : list of (seeds, L, d) tensor
         What each layer hands on.
     """
 
@@ -104,12 +104,11 @@ def gradient_through(kind, depths=DEPTHS, seeds=SEEDS):
         The gradient's norm at the input over its norm at the output.
     """
     stack = Stack(kind, max(depths), seeds)
-    sent = _size(stack.direction)
     arrived = [
         torch.autograd.grad(stack.output(n), stack.X, stack.direction, retain_graph=True)[0]
         for n in depths
     ]
-    return np.array([(_size(gradient) / sent).numpy() for gradient in arrived])
+    return _per_unit_sent(arrived, stack)
 
 
 @one_thread()
@@ -130,9 +129,8 @@ def gradient_by_layer(kind, layers=DEPTHS[-1], seeds=SEEDS):
     """
     stack = Stack(kind, layers, seeds)
     matrices = [parameters["W_2"] for parameters in stack.parameters]
-    gradients = torch.autograd.grad(stack.output(layers), matrices, stack.direction)
-    sent = _size(stack.direction)
-    return np.array([(_size(gradient) / sent).numpy() for gradient in gradients])
+    received = torch.autograd.grad(stack.output(layers), matrices, stack.direction)
+    return _per_unit_sent(received, stack)
 
 
 @one_thread()
@@ -160,13 +158,13 @@ def likeness(kind, depths=DEPTHS, seeds=SEEDS):
 # ------------------------------------------------------------------------------------ helpers
 
 
-_SHAPES = dict.fromkeys(("W_Q", "W_K", "W_V", "W_O"), (D, D)) | {"W_1": (D, H), "W_2": (H, D)}
+_SHAPES = dict.fromkeys(("W_Q", "W_K", "W_V", "W_O"), (d, d)) | {"W_1": (d, H), "W_2": (H, d)}
 
 
 def _draw(seed, layers):
     """Draw an input, a direction, and what `block.initial_parameters` draws for each layer."""
     rng = np.random.default_rng(seed)
-    X, direction = rng.normal(size=(2, L, D))
+    X, direction = rng.normal(size=(2, L, d))
     blocks = [
         {name: rng.normal(size=size) * math.sqrt(2 / sum(size)) for name, size in _SHAPES.items()}
         for _ in range(layers)
@@ -184,7 +182,7 @@ def _joined(blocks):
 
 def _attention(X, p):
     def heads(Y):
-        return Y.unflatten(-1, (HEADS, D // HEADS)).transpose(1, 2)  # -> (seeds, heads, L, d_k)
+        return Y.unflatten(-1, (HEADS, d // HEADS)).transpose(1, 2)  # -> (seeds, heads, L, d_k)
 
     Q, K, V = (heads(X @ p[name]) for name in ("W_Q", "W_K", "W_V"))
     output = F.scaled_dot_product_attention(Q, K, V)
@@ -197,6 +195,12 @@ def _feed_forward(X, p):
 
 def _normed(X):
     return F.layer_norm(X, X.shape[-1:])
+
+
+def _per_unit_sent(gradients, stack):
+    """Give the norm of each gradient over that of the gradient at the output, (n, seeds)."""
+    sent = _size(stack.direction)
+    return np.array([(_size(gradient) / sent).numpy() for gradient in gradients])
 
 
 def _size(tensors):

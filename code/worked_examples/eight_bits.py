@@ -29,7 +29,7 @@ class Rows:
 
     Parameters
     ----------
-    codes : (n, D) array of int8
+    codes : (n, d) array of int8
     steps : (n,) array of float32
 
     Attributes
@@ -54,12 +54,12 @@ def cut(matrix):
 
     Parameters
     ----------
-    matrix : (n, D) array
+    matrix : (n, d) array
         Finite numbers.
 
     Returns
     -------
-    codes : (n, D) array of int8
+    codes : (n, d) array of int8
         From -127 to 127.
     steps : (n,) array of float32
         Codes times steps differ from the matrix by half a step at most. 1 for a row of zeros.
@@ -87,12 +87,12 @@ def written_out(codes, steps):
 
     Parameters
     ----------
-    codes : (n, D) array of int8
+    codes : (n, d) array of int8
     steps : (n,) array of float32
 
     Returns
     -------
-    (n, D) array of float32
+    (n, d) array of float32
     """
     rows = codes.astype(np.float32)
     rows *= steps[:, None]

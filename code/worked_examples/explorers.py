@@ -126,7 +126,7 @@ BLOCK = Explorer(
             costs.SIZES["vocabulary"],
         ),
         Steps(
-            "D", "width D", (32, 64, 128, 256, 384, 512, 768, 1024, 2048, 4096), costs.SIZES["D"]
+            "d", "width d", (32, 64, 128, 256, 384, 512, 768, 1024, 2048, 4096), costs.SIZES["d"]
         ),
         Slider("layers", "layers", 1, 96, 1, costs.SIZES["layers"]),
         Slider("h", "heads h", 1, 64, 1, costs.SIZES["h"]),
@@ -144,7 +144,7 @@ POSITION = Explorer(
     "How alike are two positions, so far apart?",
     positions_views.sinusoids,
     [
-        Steps("D", "width D", (2, 4, 8, 16, 32, 64), 32),
+        Steps("d", "width d", (2, 4, 8, 16, 32, 64), 32),
         Steps("base", "base", (10, 100, 1_000, 10_000, 100_000, 1_000_000), 10_000),
         Slider("L", "positions L", 1, 64, 1, 32),
         Slider("offset", "offset", 0, 64, 1, 5),

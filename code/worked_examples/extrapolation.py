@@ -15,7 +15,7 @@ import torch
 from torch.nn import functional as F
 
 from worked_examples.positions import alibi_bias, alibi_slopes, angles, sinusoidal_encoding
-from worked_examples.training import one_thread
+from worked_examples.training import one_thread, train_by_adam
 
 __all__ = ["BACK", "FLAGS", "METHODS", "TASKS", "TOKENS", "Run", "draw", "length_table", "predict",
            "study", "train"]  # fmt: skip
@@ -100,8 +100,8 @@ def _new_parameters(method, L, d, h, seed):
 
 def _rotated(X, base=10000.0):
     """Turn pairs of features, interleaved, as `positions.rotary` does in numpy."""
-    L, D = X.shape[-2:]
-    turn = torch.arange(L)[:, None] * torch.from_numpy(angles(D, base))  # (L, D/2)
+    L, d = X.shape[-2:]
+    turn = torch.arange(L)[:, None] * torch.from_numpy(angles(d, base))  # (L, d/2)
     cos, sin = turn.cos().to(X.dtype), turn.sin().to(X.dtype)
     a, b = X[..., ::2], X[..., 1::2]
     return torch.stack([a * cos - b * sin, a * sin + b * cos], dim=-1).flatten(-2)
@@ -204,21 +204,21 @@ def train(task, method, seeds=(0, 1, 2), *, L=16, longest=128, steps=160, B=16, 
         name: torch.stack([one[name] for one in drawn]).requires_grad_() for name in drawn[0]
     }
     rngs = [np.random.default_rng([seed, 1]) for seed in seeds]
-    optimiser = torch.optim.Adam(parameters.values(), lr=rate, fused=True)
+
+    def losses_of(batch):
+        tokens, targets = batch
+        return _losses(predict(parameters, tokens, method, h), targets)
+
     with one_thread():
-        tokens, targets = _drawn(task, steps * B, L, rngs)
-        for x, y in zip(tokens.split(B, dim=1), targets.split(B, dim=1), strict=True):
-            losses = _losses(predict(parameters, x, method, h), y)
-            optimiser.zero_grad()
-            losses.sum().backward()
-            optimiser.step()
+        drawn = (part.split(B, dim=1) for part in _drawn(task, steps * B, L, rngs))
+        losses = train_by_adam(parameters, list(zip(*drawn, strict=True)), losses_of, rate)
         with torch.no_grad():
             tokens, targets = _drawn(task, 50, longest, rngs)
             accuracy, windowed = (
                 _accuracy(predict(parameters, tokens, method, h, window), targets)
                 for window in (None, L)
             )
-    return Run(losses.detach().numpy() / math.log(2), accuracy, windowed)
+    return Run(losses[-1].numpy() / math.log(2), accuracy, windowed)
 
 
 def _drawn(task, n, L, rngs):

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from worked_examples.series import draw_seasons, map_distance, season_share
-from worked_examples.training import one_thread
+from worked_examples.training import one_thread, train_by_adam
 
 __all__ = [
     "BATCH",
@@ -181,16 +181,12 @@ def train(positions="vectors", *, period=7, noise=0.5, seeds=SEEDS, steps=STEPS,
     if not 1 <= period <= L:
         raise ValueError(f"a period must lie between 1 and L = {L}; got {period}")
     parameters = _new_parameters(positions, seeds, L, d)
-    optimiser = torch.optim.Adam(parameters.values(), lr=rate, fused=True)
     drawn = [seen_series(s, period=period, noise=noise, L=L, steps=steps) for s in seeds]
+    batches = torch.from_numpy(np.array(drawn)).split(BATCH, dim=1)  # each (seeds, B, L + 1)
     with one_thread():
-        for step, y in enumerate(torch.from_numpy(np.array(drawn)).split(BATCH, dim=1)):
-            for group in optimiser.param_groups:
-                group["lr"] = rate * (1 - step / steps)
-            loss = _square_errors(parameters, y, period).sum()
-            optimiser.zero_grad()
-            loss.backward()
-            optimiser.step()
+        train_by_adam(
+            parameters, batches, lambda y: _square_errors(parameters, y, period), rate, to_zero=True
+        )
     parameters = {name: tensor.detach() for name, tensor in parameters.items()}
     model = Trained(parameters, tuple(seeds), period, held_out(period=period, noise=noise, L=L), ())
     return model._replace(errors=errors_on(model, model.new))

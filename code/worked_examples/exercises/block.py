@@ -57,7 +57,7 @@ check_layer_norm = Check(
         ),
         Mistake(
             _norm(-1, ddof=1),
-            "The variance is divided by D - 1. Here it is divided by D: nothing is estimated.",
+            "The variance is divided by d - 1. Here it is divided by d: nothing is estimated.",
         ),
         Mistake(
             _norm(-1, root=lambda variance, eps: np.sqrt(variance) + eps),
@@ -207,38 +207,38 @@ check_block = Check(
 # ------------------------------------------------------------------------------------ counting
 
 
-def _count(attention=4, feed_forward=2, bias_D=5, bias_H=1, norms=4):
+def _count(attention=4, feed_forward=2, bias_d=5, bias_H=1, norms=4):
     """Make a count of a layer with other multiples in it."""
-    return lambda D, h, H: (
-        attention * D * D + feed_forward * D * H + bias_D * D + bias_H * H + norms * D
+    return lambda d, h, H: (
+        attention * d * d + feed_forward * d * H + bias_d * d + bias_H * H + norms * d
     )
 
 
 check_parameters = Check(
     "check_parameters",
-    correct=lambda D, h, H: layer_parameters(D, h, H),
+    correct=lambda d, h, H: layer_parameters(d, h, H),
     inputs=lambda: [(6, 3, 10), (512, 8, 2048), (384, 12, 1536), (4, 1, 16)],
     mistakes=(
         Mistake(
-            _count(attention=3, bias_D=4),
-            "Only Q, K and V are counted. W^O mixes the heads: D^2 more, and its bias.",
+            _count(attention=3, bias_d=4),
+            "Only Q, K and V are counted. W^O mixes the heads: d^2 more, and its bias.",
         ),
-        Mistake(_count(attention=3), "The matrix W^O is missing: D^2 parameters."),
+        Mistake(_count(attention=3), "The matrix W^O is missing: d^2 parameters."),
         Mistake(
-            _count(bias_D=0, bias_H=0),
+            _count(bias_d=0, bias_H=0),
             "The biases are missing: one number a column of each of the six matrices.",
         ),
         Mistake(
-            lambda D, h, H: _count(attention=1 + 3 * h)(D, h, H),
-            "Each head is counted as if it were D wide. It is D / h wide: h of them hold as much "
+            lambda d, h, H: _count(attention=1 + 3 * h)(d, h, H),
+            "Each head is counted as if it were d wide. It is d / h wide: h of them hold as much "
             "as one.",
         ),
         Mistake(
-            lambda D, h, H: _count(attention=4 * h)(D, h, H),
-            "The attention is counted h times. Its heads are D / h wide, so h cancels.",
+            lambda d, h, H: _count(attention=4 * h)(d, h, H),
+            "The attention is counted h times. Its heads are d / h wide, so h cancels.",
         ),
         Mistake(
-            lambda D, h, H: h * layer_parameters(D, h, H),
+            lambda d, h, H: h * layer_parameters(d, h, H),
             "The whole layer is counted h times. The heads share its width, so h cancels.",
         ),
         Mistake(
@@ -246,19 +246,19 @@ check_parameters = Check(
         ),
         Mistake(
             _count(norms=2),
-            "Two layer norms, each with a scale and a shift, have 4 D parameters; 2 D are counted.",
+            "Two layer norms, each with a scale and a shift, have 4 d parameters; 2 d are counted.",
         ),
         Mistake(
-            _count(bias_D=0, bias_H=0, norms=0),
+            _count(bias_d=0, bias_H=0, norms=0),
             "The six matrices are right. Biases and layer norms are missing.",
         ),
         Mistake(
             _count(feed_forward=1),
-            "The feed-forward part has two matrices: it widens to H and narrows back to D.",
+            "The feed-forward part has two matrices: it widens to H and narrows back to d.",
         ),
         Mistake(
-            lambda D, h, H: 4 * D * (D // h) + 2 * D * H + 9 * D + H,
-            "One head is counted. There are h of them, and together they are D wide.",
+            lambda d, h, H: 4 * d * (d // h) + 2 * d * H + 9 * d + H,
+            "One head is counted. There are h of them, and together they are d wide.",
         ),
         Mistake(_count(bias_H=0), "The bias of the widening matrix is missing: H numbers."),
     ),

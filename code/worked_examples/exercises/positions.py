@@ -94,14 +94,14 @@ def _in_blocks(X, base):
 
 
 def _half_exponent(X, base):
-    D = X.shape[2]
-    return X + _encoded(np.arange(X.shape[1])[:, None] * base ** (-np.arange(D // 2) / D))
+    d = X.shape[2]
+    return X + _encoded(np.arange(X.shape[1])[:, None] * base ** (-np.arange(d // 2) / d))
 
 
 def _exponent_of_its_own(X, base):
-    D = X.shape[2]
-    phase = np.arange(X.shape[1])[:, None] * base ** (-np.arange(D) / D)
-    return X + np.where(np.arange(D) % 2 == 0, np.sin(phase), np.cos(phase))
+    d = X.shape[2]
+    phase = np.arange(X.shape[1])[:, None] * base ** (-np.arange(d) / d)
+    return X + np.where(np.arange(d) % 2 == 0, np.sin(phase), np.cos(phase))
 
 
 def _cosine_first(X, base):
@@ -126,12 +126,12 @@ check_sinusoids = Check(
         ),
         Mistake(
             _half_exponent,
-            "The exponent is i / D; it should be 2i / D, so that angles fall to nearly 1 / base.",
+            "The exponent is i / d; it should be 2i / d, so that angles fall to nearly 1 / base.",
         ),
         Mistake(
             _exponent_of_its_own,
             "Each column has an angle of its own. Columns 2i and 2i + 1 are a pair and share one: "
-            "its exponent is 2i / D in both.",
+            "its exponent is 2i / d in both.",
         ),
         Mistake(
             lambda X, base: with_positions(X, np.e),
@@ -148,7 +148,7 @@ check_sinusoids = Check(
         ),
         Mistake(
             lambda X, base: X + sinusoidal_encoding(X.shape[1], X.shape[2], 1 / base),
-            "The angles grow from pair to pair: divide the position by base^(2i / D).",
+            "The angles grow from pair to pair: divide the position by base^(2i / d).",
         ),
         Mistake(
             lambda X, base: with_positions(np.zeros_like(X), base),

@@ -26,8 +26,8 @@ def reach(curves):
         axes.fill_between(distance, runs.min(axis=0), runs.max(axis=0), color=color, alpha=0.2)
         axes.semilogy(distance, np.median(runs, axis=0), color=color)
         at = runs.shape[1] // 3
-        axes.annotate(name, (distance[at], np.median(runs[:, at])), (0, 9),
-                      textcoords="offset points", color=color, ha="center")  # fmt: skip
+        axes.annotate(name, (distance[at], runs[:, at].max()), (4, 6),
+                      textcoords="offset points", color=color)  # fmt: skip
     axes.set_xlabel("distance from the last position, in steps")
     axes.set_ylabel("size of the dependence")
     return figure

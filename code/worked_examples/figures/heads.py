@@ -1,7 +1,5 @@
 """Figures of the chapter on heads."""
 
-import math
-
 import numpy as np
 from matplotlib.patches import Polygon, Rectangle
 
@@ -14,6 +12,7 @@ from worked_examples.figures.style import (
     RED,
     draw_map,
     new_figure,
+    new_panels,
 )
 
 __all__ = ["maps", "reach", "runs", "splits"]
@@ -124,11 +123,7 @@ def maps(weights, titles, columns=2):
     -------
     matplotlib.figure.Figure
     """
-    columns = min(columns, len(weights))
-    lines = math.ceil(len(weights) / columns)
-    figure, axes = new_figure(5.0, 0.3 + lines * 2.35, columns, lines, squeeze=False)
-    for axis in axes.flat[len(weights) :]:
-        axis.set_axis_off()
+    figure, axes = new_panels(len(weights), 2.4, columns)
     for axis, A, title in zip(axes.flat, weights, titles, strict=False):
         draw_map(axis, A, title)
     axes[-1, 0].set_xlabel("key")

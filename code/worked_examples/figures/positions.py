@@ -20,13 +20,13 @@ def encoding_heatmap(encoding):
 
     Parameters
     ----------
-    encoding : (L, D) array
+    encoding : (L, d) array
 
     Returns
     -------
     matplotlib.figure.Figure
     """
-    L, D = np.shape(encoding)
+    L, d = np.shape(encoding)
     figure, axes = new_figure(height=3.6)
     mesh = _grid(axes, np.transpose(encoding), 1)
     axes.set(xlabel="position", ylabel="feature")
@@ -34,7 +34,7 @@ def encoding_heatmap(encoding):
     return figure
 
 
-def clocks(k, starts, D, base, most=4):
+def clocks(k, starts, d, base, most=4):
     """Draw some pairs of features as clocks, with the turn that a shift by k gives to each.
 
     Parameters
@@ -43,7 +43,7 @@ def clocks(k, starts, D, base, most=4):
         Positions of the shift.
     starts : sequence of int
         Where the shift begins.
-    D : int
+    d : int
     base : float
     most : int, default 4
         Pairs to draw.
@@ -52,7 +52,7 @@ def clocks(k, starts, D, base, most=4):
     -------
     matplotlib.figure.Figure
     """
-    pairs = angles(D, base)[:most]
+    pairs = angles(d, base)[:most]
     figure, axes = new_figure(
         5.0 if len(pairs) > 1 else 2.5, 1.75 * math.ceil(len(pairs) / 2) + 0.6,
         min(2, len(pairs)), math.ceil(len(pairs) / 2), squeeze=False,
@@ -95,14 +95,14 @@ def similarities(widths, base, longest=100):
     k = np.arange(longest + 1)
     figure, axes = new_figure(height=3.2)
     ends = {}
-    for i, D in enumerate(widths):
-        cosine = offset_similarity(k, D, base)
+    for i, d in enumerate(widths):
+        cosine = offset_similarity(k, d, base)
         (line,) = axes.plot(k, cosine, color=(RED, BLUE, GREEN, PURPLE)[i % 4], linewidth=1.6)
-        ends[D] = (cosine[-1], line.get_color())
+        ends[d] = (cosine[-1], line.get_color())
     height = -np.inf
-    for D, (end, color) in sorted(ends.items(), key=lambda item: item[1]):
+    for d, (end, color) in sorted(ends.items(), key=lambda item: item[1]):
         height = max(end, height + 0.1)  # names stand above one another where the ends are close
-        axes.annotate(f"D = {D}", (longest, height), (5, 0), textcoords="offset points",
+        axes.annotate(f"d = {d}", (longest, height), (5, 0), textcoords="offset points",
                       color=color, va="center", annotation_clip=False)  # fmt: skip
     axes.axhline(0, color=GREY, linewidth=0.8)
     axes.set(xlabel="offset k", ylabel="cosine of PE(p) and PE(p + k)", xlim=(0, longest))

@@ -90,9 +90,8 @@ def gradients(curves):
         color = COLORS[i % len(COLORS)]
         distance = np.arange(len(norms))[::-1]
         axes.semilogy(distance, np.maximum(norms, 1e-300), color=color)
-        at = len(norms) // 3
-        axes.annotate(f"radius {radius:g}", (distance[at], max(norms[at], 1e-300)), (4, 4),
-                      textcoords="offset points", color=color)  # fmt: skip
+        end = (distance[0], max(norms[0], 1e-300))
+        axes.annotate(f"radius {radius:g}", end, (5, -4), textcoords="offset points", color=color)
     axes.set_xlabel("distance L − t, in steps")
     axes.set_ylabel("size of ∂h_L / ∂x_t")
     return figure
@@ -120,8 +119,9 @@ def reading(from_last, with_attention, weights):
     ):
         left.plot(positions, r2, "-o", ms=3, color=color)
         middle = len(positions) // 3
-        left.annotate(name, (positions[middle], r2[middle]), (0, below),
-                      textcoords="offset points", color=color)  # fmt: skip
+        beside = r2[middle : middle + 9]  # what the words stretch over
+        at = (positions[middle], beside.max() if below > 0 else beside.min())
+        left.annotate(name, at, (0, below), textcoords="offset points", color=color)
     left.set_ylim(min(-0.4, from_last.min(), with_attention.min()), 1.15)
     left.set_xlabel("position t")
     left.set_ylabel("R²")

@@ -1,22 +1,11 @@
 """Figures of the chapter on one head and a time series."""
 
-import math
-
 import numpy as np
 
-from worked_examples.figures.style import BLUE, RED, draw_map, new_figure
+from worked_examples.figures.style import BLUE, RED, draw_map, new_figure, new_panels
 from worked_examples.series import lag_profile, matching_lags, uniform_map
 
 __all__ = ["maps", "profiles", "seasons", "seeds"]
-
-
-def _panels(count, row_height, columns=2):
-    columns = min(columns, count)
-    rows = math.ceil(count / columns)
-    figure, axes = new_figure(5.0, 0.2 + rows * row_height, columns, rows, squeeze=False)
-    for axis in axes.flat[count:]:
-        axis.set_axis_off()
-    return figure, axes
 
 
 def seasons(panels):
@@ -30,7 +19,7 @@ def seasons(panels):
     -------
     matplotlib.figure.Figure
     """
-    figure, axes = _panels(len(panels), 1.15)
+    figure, axes = new_panels(len(panels), 1.15)
     for axis, (title, y) in zip(axes.flat, panels.items(), strict=False):
         axis.plot(y, "-o", ms=3, lw=1.2, color=BLUE)
         axis.set_title(title, fontsize=10)
@@ -52,7 +41,7 @@ def maps(panels):
     -------
     matplotlib.figure.Figure
     """
-    figure, axes = _panels(len(panels), 2.4)
+    figure, axes = new_panels(len(panels), 2.4)
     for axis, (title, A) in zip(axes.flat, panels.items(), strict=False):
         draw_map(axis, A, title, darkest=max(A[len(A) // 4 :].max(), 1e-9), ticks=3)
     axes[-1, 0].set_xlabel("key")
@@ -61,7 +50,9 @@ def maps(panels):
 
 
 def profiles(panels, periods):
-    """Draw each map's mean weight by lag, over that of uniform weights; whole periods in red.
+    """Draw each map's mean weight by lag, over that of uniform weights.
+
+    Whole periods are orange-red.
 
     Parameters
     ----------
@@ -73,7 +64,7 @@ def profiles(panels, periods):
     -------
     matplotlib.figure.Figure
     """
-    figure, axes = _panels(len(panels), 1.5)
+    figure, axes = new_panels(len(panels), 1.5)
     for axis, (title, A), period in zip(axes.flat, panels.items(), periods, strict=False):
         times = lag_profile(A) / lag_profile(uniform_map(len(A)))
         colors = np.where(matching_lags(len(A), period), RED, BLUE)

@@ -17,6 +17,7 @@ __all__ = [
     "RED",
     "draw_map",
     "new_figure",
+    "new_panels",
     "use_book_style",
 ]
 
@@ -78,6 +79,31 @@ def new_figure(width=5.0, height=3.2, columns=1, rows=1, **options):
     with matplotlib.rc_context(_STYLE):
         figure = Figure(figsize=(width, height), layout="constrained")
         return figure, figure.subplots(rows, columns, **options)
+
+
+def new_panels(count, row_height, columns=2):
+    """Make a figure of small axes, row by row; those of the last row that are not needed are off.
+
+    Parameters
+    ----------
+    count : int
+        How many axes.
+    row_height : float
+        Inches.
+    columns : int
+        At most so many in a row.
+
+    Returns
+    -------
+    figure : matplotlib.figure.Figure
+    axes : (rows, columns) array of matplotlib.axes.Axes
+    """
+    columns = min(columns, count)
+    rows = math.ceil(count / columns)
+    figure, axes = new_figure(5.0, 0.2 + rows * row_height, columns, rows, squeeze=False)
+    for axis in axes.flat[count:]:
+        axis.set_axis_off()
+    return figure, axes
 
 
 def draw_map(axis, A, title, *, darkest=1.0, ticks=4):

@@ -8,13 +8,13 @@ from worked_examples.views.markup import bars, paragraph, table
 __all__ = ["parameters"]
 
 
-def parameters(*, vocabulary, D, layers, h, H):
+def parameters(*, vocabulary, d, layers, h, H):
     """Show what each part of a model holds.
 
     Parameters
     ----------
-    vocabulary, D, layers, h, H : int
-        Whole numbers of at least 1. Where h does not divide D there is no such model, and a
+    vocabulary, d, layers, h, H : int
+        Whole numbers of at least 1. Where h does not divide d there is no such model, and a
         sentence says so.
 
     Returns
@@ -22,9 +22,9 @@ def parameters(*, vocabulary, D, layers, h, H):
     str
         HTML: a bar a part, tables of a layer and of the model, and a sentence.
     """
-    if D % h:
-        return _impossible(vocabulary, D, h)
-    layer, model = layer_table(D, h, H), model_table(vocabulary, D, layers, h, H)
+    if d % h:
+        return _impossible(vocabulary, d, h)
+    layer, model = layer_table(d, h, H), model_table(vocabulary, d, layers, h, H)
     parts = {row["part"]: layers * row["parameters"] for row in layer[:-1]}
     parts = {"embeddings": model[0]["parameters"]} | parts
     share = model[0]["parameters"] / model[-1]["parameters"]
@@ -36,21 +36,21 @@ def parameters(*, vocabulary, D, layers, h, H):
                 [(row["part"], row["parameters"], f"{row['share']:.2%}") for row in layer])
         + table((f"layers: {layers}", "parameters"), [tuple(row.values()) for row in model])
         + paragraph(
-            f"Heads: {h}, each {head_width(D, h):,} wide; one head would hold as much. The "
+            f"Heads: {h}, each {head_width(d, h):,} wide; one head would hold as much. The "
             f"feed-forward part has {layer[1]['share']:.1%} of a layer, the embeddings "
             f"{share:.1%} of the model."
         )
     )  # fmt: skip
 
 
-def _impossible(vocabulary, D, h):
-    """Say which numbers of heads D can be cut into, with the parts that do not need heads."""
-    near = sorted((n for n in range(1, D + 1) if D % n == 0), key=lambda n: (abs(n - h), n))[:2]
+def _impossible(vocabulary, d, h):
+    """Say which numbers of heads d can be cut into, with the parts that do not need heads."""
+    near = sorted((n for n in range(1, d + 1) if d % n == 0), key=lambda n: (abs(n - h), n))[:2]
     return (
-        bars(["embeddings", "a layer"], [embedding_parameters(vocabulary, D), math.nan],
-             "No layer to count", largest=1.25 * vocabulary * D, left=104)
+        bars(["embeddings", "a layer"], [embedding_parameters(vocabulary, d), math.nan],
+             "No layer to count", largest=1.25 * vocabulary * d, left=104)
         + paragraph(
-            f"D = {D} cannot be cut into {h} heads of one width: {D} / {h} is {D / h:.2f}. "
+            f"d = {d} cannot be cut into {h} heads of one width: {d} / {h} is {d / h:.2f}. "
             f"Nearest that can: {' and '.join(map(str, sorted(near)))}."
         )
     )  # fmt: skip

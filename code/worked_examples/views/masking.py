@@ -24,7 +24,7 @@ def orderings(*, order, padded_start, padded_end, **scores):
     Returns
     -------
     str
-        HTML: the matrix of weights, red where a hidden position got any; a table of the row
+        HTML: the matrix of weights, orange-red where a hidden position got any; a table of the row
         sums; a sentence on what is wrong, if anything is.
     """
     S = same_scores([scores[f"score_{j}"] for j in range(len(scores))])
@@ -51,7 +51,8 @@ def _verdict(A, seen, wasted):
     empty = int((~sees).sum())
     if (wasted > 0).any():
         text = (
-            "Red: weight on positions that should be hidden. A score of 0 is a score like others."
+            "Orange-red: weight on positions that should be hidden. "
+            "A score of 0 is a score like any other."
         )
     elif (A.sum(axis=-1)[sees] < 1 - 1e-9).any():
         text = "Weight is thrown away: what is left of a row is no distribution."

@@ -10,12 +10,12 @@ __all__ = ["sinusoids"]
 LEVELS = 6  # of shade on each side of 0
 
 
-def sinusoids(*, D, base, L, offset):
+def sinusoids(*, d, base, L, offset):
     """Show the encodings of L positions, and the similarity of two that stand `offset` apart.
 
     Parameters
     ----------
-    D : int
+    d : int
         Width, even.
     base : float
     L : int
@@ -28,12 +28,12 @@ def sinusoids(*, D, base, L, offset):
         marked, a table, and a sentence on how far the curve falls.
     """
     longest = max(L - 1, offset, 8)
-    cosines = offset_similarity(np.arange(longest + 1), D, base)
-    omega = angles(D, base)
-    rise = first_rise(D, base, longest=2000)
+    cosines = offset_similarity(np.arange(longest + 1), d, base)
+    omega = angles(d, base)
+    rise = first_rise(d, base, longest=2000)
     rows = [
         ("cosine at this offset", cosines[offset]),
-        ("dot product at this offset", cosines[offset] * D / 2),
+        ("dot product at this offset", cosines[offset] * d / 2),
         ("first pair turns by (radians)", offset * omega[0]),
         ("last pair turns by (radians)", offset * omega[-1]),
         ("longest wave (positions)", f"{2 * np.pi / omega[-1]:,.0f}"),
@@ -44,7 +44,7 @@ def sinusoids(*, D, base, L, offset):
         else "In the first 2,000 offsets the cosine never rises."
     )
     return (
-        _map(sinusoidal_encoding(L, D, base))
+        _map(sinusoidal_encoding(L, d, base))
         + _curve(cosines, offset)
         + table(("two positions", f"{offset} apart"), rows)
         + paragraph(further)
@@ -53,10 +53,10 @@ def sinusoids(*, D, base, L, offset):
 
 def _map(encoding):
     """Draw encodings, positions to the right and features down, a path for each shade."""
-    L, D = encoding.shape
+    L, d = encoding.shape
     width, height, left, top = 300, 190, 36, 8
-    x, y = width / L, height / D
-    shade = np.rint(encoding.T * LEVELS).astype(int)  # (D, L)
+    x, y = width / L, height / d
+    shade = np.rint(encoding.T * LEVELS).astype(int)  # (d, L)
     starts = np.ones(shade.shape, dtype=bool)
     starts[:, 1:] = shade[:, 1:] != shade[:, :-1]  # neighbours of one shade are one bar
     rows, columns = np.nonzero(starts)
@@ -79,13 +79,13 @@ def _map(encoding):
         f'<rect x="{left}" y="{top}" width="{width}" height="{height}" fill="none" '
         f'stroke="currentColor" stroke-opacity="0.4"/>'
         f'<text x="{left - 6}" y="{top + 10}" text-anchor="end">0</text>'
-        f'<text x="{left - 6}" y="{top + height}" text-anchor="end">{D - 1}</text>'
+        f'<text x="{left - 6}" y="{top + height}" text-anchor="end">{d - 1}</text>'
         f'<text x="{left}" y="{top + height + 16}">0</text>'
         f'<text x="{left + width}" y="{top + height + 16}" text-anchor="end">{L - 1}</text>'
         f'<text x="{left + width / 2}" y="{top + height + 16}" text-anchor="middle">'
         f"{escape('position (features down)')}</text>"
     )
-    title = f"Encodings of {L} positions in {D} features, blue above 0 and red below"
+    title = f"Encodings of {L} positions in {d} features, blue above 0 and orange-red below"
     return svg(left + width + 4, top + height + 22, body, title)
 
 

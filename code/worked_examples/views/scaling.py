@@ -75,7 +75,11 @@ def _sentence(scores, d_k, divide):
     what = "Divided by √d_k, the scores" if divide else "The scores"
     expected = 1.0 if divide else math.sqrt(d_k)
     outside = np.mean((scores < -_WINDOW) | (scores >= _WINDOW))
-    beyond = f" {outside:.0%} of them lie outside the window, in red." if outside else ""
+    beyond = (
+        f" {outside:.0%} of them lie outside the window, in the orange-red columns at its ends."
+        if outside
+        else ""
+    )
     return (
         f"{what} have a standard deviation of {scores.std():.2f}; "
         f"{expected:.2f} is expected.{beyond}"
