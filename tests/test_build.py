@@ -12,7 +12,9 @@ import pytest
 from conftest import ROOT
 from sphinx_ext.cache import execution_key
 from sphinx_ext.pages import mend
+from tools.serve import served
 
+MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
 KERNEL = "def answer():\n    return {}\n"
 CELLS = """\
 import sys
@@ -183,6 +185,24 @@ def test_an_address_that_is_no_repository_gets_one_sentence_and_stops_nobody(sma
     sentence = "GITHUB_REPOSITORY is 'nonsense', which is no repository: set it to OWNER/NAME"
     assert printed.count(sentence) == 1
     assert "nonsense" not in page(small)
+
+
+def test_a_dead_link_to_another_site_is_found_and_a_live_one_is_not(small, capsys):
+    from tools import links
+
+    (small / "there.html").write_text("here")
+    with served(small) as address:
+        text = f"# A book\n\n[one]({address}/there.html) and [two]({address}/gone.html)\n"
+        (small / "index.md").write_text(text)
+        recipe = re.search(r"(?m)^links: .*\n.*\n.*jupyter-book build \. (.*) \|\| true", MAKEFILE)[
+            1
+        ]
+        command = [Path(sys.executable).with_name("jupyter-book"), "build", small, *recipe.split()]
+        subprocess.run(command, capture_output=True, check=False)
+    assert links.main(small / links.FOUND.relative_to(ROOT)) == 1
+    said = capsys.readouterr().out
+    assert re.findall(r"DEAD: (\S+)", said) == [f"{address}/gone.html"]
+    assert "1 dead" in said
 
 
 # --- the key of the cache ----------------------------------------------------------------------

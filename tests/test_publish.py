@@ -172,6 +172,16 @@ def test_a_list_that_cannot_be_fetched_is_replaced_by_ours(capsys):
     assert "tools/colab.txt serves in its place" in capsys.readouterr().out
 
 
+def test_what_drives_colabs_stand_in_knows_every_setting_of_the_tests():
+    """With --strict-config, a setting of a plug-in that is not there stops pytest at once."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
+    assert "--strict-config" in settings["addopts"]
+    plugins = {"timeout": "pytest-timeout", "timeout_method": "pytest-timeout"}
+    known = {"minversion", "pythonpath", "testpaths", "addopts", "doctest_optionflags"}
+    known |= {"filterwarnings", "xfail_strict", "faulthandler_timeout"}
+    assert {plugins[name] for name in set(settings) - known} <= set(environments.DRIVERS)
+
+
 def test_the_tests_that_newest_leaves_out_exist():
     assert [n for n in environments.NOT_NEWEST if not (ROOT / f"tests/{n}.py").is_file()] == []
 

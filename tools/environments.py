@@ -22,7 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 COLAB = Path(__file__).with_name("colab.txt")
 # What drives the tests in Colab's stand-in, and is no part of it.
-DRIVERS = ["playwright", "pytest"]
+DRIVERS = ["playwright", "pytest", "pytest-timeout"]
 # What the tests of the site, and of the pins, look at is not there: JupyterLite, the archive that
 # carries it and the pages' Python move together with Pyodide (CONTRIBUTING.md), not by themselves.
 NOT_NEWEST = [
