@@ -3,6 +3,8 @@
 import json
 import subprocess
 import sys
+from contextlib import nullcontext
+from unittest.mock import patch
 
 import benchmarks.__main__ as command
 import numpy as np
@@ -10,7 +12,9 @@ import pytest
 import torch
 from benchmarks import kernels, machine
 
+from worked_examples import fast
 from worked_examples.attention import scaled_dot_product_attention
+from worked_examples.fast import fast_attention
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -33,9 +37,42 @@ def test_every_kernel_computes_the_same(causal, device):
 def test_turns_alternate_and_wait_for_the_device():
     calls = []
     functions = {name: lambda name=name: calls.append(name) for name in "ab"}
-    times = kernels.seconds_in_turn(functions, 3, lambda: calls.append("waited"))
+    times = kernels.seconds_in_turn(functions, 3, lambda: calls.append("waited"), settle=0)
     assert calls == ["a", "waited", "b", "waited"] * 4  # the first turn is not measured
     assert {name: len(taken) for name, taken in times.items()} == {"a": 3, "b": 3}
+
+
+def test_a_short_function_settles_and_is_called_often(monkeypatch):
+    """By a clock of its own: what another's threads disturb at first does not count."""
+    now, calls = [0.0], []
+
+    def short():
+        calls.append("short")
+        now[0] += 0.005 if calls[-5:] == ["short"] * 5 else 0.02
+
+    def long():
+        calls.append("long")
+        now[0] += 0.5
+
+    monkeypatch.setattr(kernels.time, "perf_counter", lambda: now[0])
+    times = kernels.seconds_in_turn({"short": short, "long": long}, 4, settle=0.06)
+    np.testing.assert_allclose(times["short"], 0.005)
+    np.testing.assert_allclose(times["long"], 0.5)
+    assert calls.count("long") == 5
+
+
+def test_every_idea_can_be_undone_and_comes_back():
+    """What is patched must exist, and the result stays; 800 positions are enough for threads."""
+    before = {name: getattr(fast, name) for undone in kernels.UNDONE.values() for name in undone}
+    Q, K, V = np.random.default_rng(0).normal(size=(3, 1, 800, 64)).astype(np.float32)
+    plain, _ = scaled_dot_product_attention(Q, K, V)
+    for undone in kernels.UNDONE.values():
+        with patch.multiple(fast, **undone) if undone else nullcontext():
+            np.testing.assert_allclose(fast_attention(Q, K, V, fused=False), plain, atol=1e-5)
+    rows = kernels.ideas([(40, 2)], 1)
+    assert [row["undone"] for row in rows] == list(kernels.UNDONE)
+    assert rows[0]["times as long"] == 1
+    assert before == {name: getattr(fast, name) for name in before}
 
 
 def test_work_is_what_the_setting_needs():
