@@ -282,7 +282,7 @@ def _powers(scores, largest, total, ufunc):
         largest[:] = new
         total *= shrink
     ufunc(scores, out=scores)
-    ones = np.ones((1, PART), dtype=scores.dtype)
+    ones = np.ones((1, min(PART, scores.shape[-2])), dtype=scores.dtype)
     for (part,) in _in_parts(PART, scores):
         total += (ones[:, : part.shape[2]] @ part).sum(axis=1)
     return shrink
