@@ -3,7 +3,8 @@
     python -m benchmarks kernels [--quick] [--json FILE]
 
 Every kernel of one setting is called in turn, over several rounds: a machine's speed changes, and
-the turns share the change. Work is the multiply-adds that the setting needs, h L^2 (d_k + d_v), or
+the turns share the change. A short one is called many times in its turn. Medians and quartiles are
+those of the turns. Work is the multiply-adds that the setting needs, h L^2 (d_k + d_v), or
 half of it with a causal mask; what a kernel computes beyond that counts as time. Beside it stand
 the machine's own rates, measured in the same run. Memory is the growth of a fresh process's largest
 resident size, less the output (Linux).
@@ -16,17 +17,21 @@ import subprocess
 import sys
 import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
+from functools import partial
+from unittest.mock import patch
 
 import numpy as np
 import torch
 from torch.nn import functional
 
 from benchmarks.machine import PLOTS, environment, forget_peak, processors, resident_peak
+from worked_examples import fast
 from worked_examples.attention import scaled_dot_product_attention
 from worked_examples.blocked import blocked_attention
 from worked_examples.fast import _one_blas_thread, fast_attention
-from worked_examples.fused import fused_softmax
+from worked_examples.fused import fused_powers
 from worked_examples.measuring import slope
 
 WIDTH = 64
@@ -73,7 +78,7 @@ def calls(Q, K, V, causal, device="cpu"):
     }
     if device != "cpu":
         return {f"{name} ({device})": call for name, call in library.items()}
-    numba = {} if fused_softmax() is None else {
+    numba = {} if fused_powers() is None else {
         "fast, numba": lambda: fast_attention(Q, K, V, causal=causal, fused=True)
     }  # fmt: skip
     return {
@@ -95,18 +100,70 @@ def gpu():
     return None
 
 
-def seconds_in_turn(functions, rounds, synchronize=None):
-    """Call functions in turn, and return every one's seconds; with a GPU, until it has finished."""
+def seconds_in_turn(functions, rounds, synchronize=None, settle=0.06):
+    """Call functions in turn, and return every one's seconds, the median of each of its turns.
+
+    In its turn a function is called for so many seconds unmeasured, then for as long measured: a
+    library's idle threads go on looking for work for a while, and would take a processor from
+    what is called next. A function that takes longer than that is called once. With a GPU the
+    time is that until it has finished.
+    """
+
+    def call(function):
+        start = time.perf_counter()
+        function()
+        if synchronize is not None:
+            synchronize()
+        return time.perf_counter() - start
+
+    latest = {name: call(function) for name, function in functions.items()}  # compiles too
     times = {name: [] for name in functions}
-    for turn in range(rounds + 1):
+    for _ in range(rounds):
         for name, function in functions.items():
-            start = time.perf_counter()
-            function()
-            if synchronize is not None:
-                synchronize()
-            if turn:  # the first turn compiles, and fills caches
-                times[name].append(time.perf_counter() - start)
+            spent = 0.0
+            while latest[name] < settle and spent < settle:
+                spent += call(function)
+            taken = [call(function)]
+            while sum(taken) < settle:
+                taken.append(call(function))
+            latest[name] = statistics.median(taken)
+            times[name].append(latest[name])
     return times
+
+
+# ------------------------------------------------------------------------- what each idea pays
+
+UNDONE = {
+    "as it is": {},
+    "a maximum for every tile": {"_are_small": lambda *_: False},
+    "powers of e, not of 2": {"_has_quick_exp2": lambda _: False},
+    "one product a tile": {"PRODUCT": 10**12, "PART": 10**6},
+    "threads started anew": {"_pool": lambda: ThreadPoolExecutor()},
+    "numpy's own threads as well": {"_one_blas_thread": nullcontext},
+}
+
+
+def ideas(settings, rounds):
+    """Time the fast kernel, numpy alone, with one of its ideas undone at a time."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for L, h in settings:
+        Q, K, V = rng.normal(size=(3, h, L, WIDTH)).astype(np.float32)
+
+        def call(undone, inputs=(Q, K, V)):
+            with patch.multiple(fast, **undone) if undone else nullcontext():
+                return fast_attention(*inputs, fused=False)
+
+        measured = seconds_in_turn(
+            {name: partial(call, undone) for name, undone in UNDONE.items()}, rounds
+        )
+        base = statistics.median(measured["as it is"])
+        rows += [
+            {"L": L, "heads": h, "undone": name,
+             "times as long": statistics.median(taken) / base}
+            for name, taken in measured.items()
+        ]  # fmt: skip
+    return rows
 
 
 # ----------------------------------------------------------------------------------- the floor
@@ -118,15 +175,15 @@ def floor():
     one, other = rng.normal(size=(2, 2048, 2048)).astype(np.float32)
     x = -rng.random((512, 512)).astype(np.float32)
     out = np.empty_like(x)
-    tile = x.copy()
-    sums = [np.zeros((512, 1), dtype=np.float32) for _ in range(2)]
+    tile = np.zeros((1, *x.shape), dtype=np.float32)
+    most, total = np.zeros((2, 1, 1, 512), dtype=np.float32)
     t_one, t_other, t_x = map(torch.from_numpy, (one, other, x))
-    compiled = fused_softmax()
+    compiled = fused_powers()
     threads = torch.get_num_threads()
     products = {"numpy": lambda: one @ other, "torch": lambda: t_one @ t_other}
     powers = {"numpy": lambda: np.exp(x, out=out), "torch": lambda: torch.exp(t_x)}
     if compiled is not None:
-        powers["numba, softmax"] = lambda: compiled(tile, *sums, None)
+        powers["numba, softmax"] = lambda: compiled(tile, most, total, None)
     rows = []
     for count in sorted({1, processors()}):
         torch.set_num_threads(count)
@@ -217,7 +274,7 @@ def peaks(quick=False):
     """Measure each kernel's peak memory in a fresh process of its own, one head, two threads."""
     lengths = (2048, 4096) if quick else (8192, 32768)
     names = ["library, fused", "fast", "blocked", "plain", "library, eager"]
-    if fused_softmax() is not None:
+    if fused_powers() is not None:
         names.insert(2, "fast, numba")
     rows = []
     for L in lengths:
@@ -266,7 +323,9 @@ def measure(quick=False, rounds=None):
     warnings.filterwarnings("ignore", message=".*nested tensor.*")
     with torch.inference_mode():
         rates = floor()
-        rows = times(QUICK if quick else SETTINGS, rounds or (3 if quick else 7), rates)
+        rounds = rounds or (3 if quick else 7)
+        rows = times(QUICK if quick else SETTINGS, rounds, rates)
+        undone = ideas(QUICK[:2] if quick else SETTINGS[1:4:2], rounds)
     found = gpu()
     where = [{"device": "processor", "runs": "all kernels"},
              {"device": found[2] if found else "no GPU that torch can use",
@@ -276,6 +335,7 @@ def measure(quick=False, rounds=None):
         "what this machine can do": rates,
         f"kernels, float32, d_k = {WIDTH}, on {processors()} processors": rows,
         "slope of time over length, one head, dense": slopes(rows),
+        "fast kernel in numpy, dense, one idea undone": undone,
     }
     if sys.platform == "linux":
         tables["peak memory, one head, two threads, fresh processes"] = peaks(quick)

@@ -3,14 +3,21 @@
 import json
 import subprocess
 import sys
+from contextlib import nullcontext
+from pathlib import Path
+from unittest.mock import patch
 
 import benchmarks.__main__ as command
 import numpy as np
 import pytest
 import torch
-from benchmarks import kernels, machine
+from benchmarks import build, kernels, machine
+from benchmarks import command as starts
+from benchmarks import explorers as recomputed
 
+from worked_examples import explorers, fast
 from worked_examples.attention import scaled_dot_product_attention
+from worked_examples.fast import fast_attention
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -33,9 +40,42 @@ def test_every_kernel_computes_the_same(causal, device):
 def test_turns_alternate_and_wait_for_the_device():
     calls = []
     functions = {name: lambda name=name: calls.append(name) for name in "ab"}
-    times = kernels.seconds_in_turn(functions, 3, lambda: calls.append("waited"))
+    times = kernels.seconds_in_turn(functions, 3, lambda: calls.append("waited"), settle=0)
     assert calls == ["a", "waited", "b", "waited"] * 4  # the first turn is not measured
     assert {name: len(taken) for name, taken in times.items()} == {"a": 3, "b": 3}
+
+
+def test_a_short_function_settles_and_is_called_often(monkeypatch):
+    """By a clock of its own: what another's threads disturb at first does not count."""
+    now, calls = [0.0], []
+
+    def short():
+        calls.append("short")
+        now[0] += 0.005 if calls[-5:] == ["short"] * 5 else 0.02
+
+    def long():
+        calls.append("long")
+        now[0] += 0.5
+
+    monkeypatch.setattr(kernels.time, "perf_counter", lambda: now[0])
+    times = kernels.seconds_in_turn({"short": short, "long": long}, 4, settle=0.06)
+    np.testing.assert_allclose(times["short"], 0.005)
+    np.testing.assert_allclose(times["long"], 0.5)
+    assert calls.count("long") == 5
+
+
+def test_every_idea_can_be_undone_and_comes_back():
+    """What is patched must exist, and the result stays; 800 positions are enough for threads."""
+    before = {name: getattr(fast, name) for undone in kernels.UNDONE.values() for name in undone}
+    Q, K, V = np.random.default_rng(0).normal(size=(3, 1, 800, 64)).astype(np.float32)
+    plain, _ = scaled_dot_product_attention(Q, K, V)
+    for undone in kernels.UNDONE.values():
+        with patch.multiple(fast, **undone) if undone else nullcontext():
+            np.testing.assert_allclose(fast_attention(Q, K, V, fused=False), plain, atol=1e-5)
+    rows = kernels.ideas([(40, 2)], 1)
+    assert [row["undone"] for row in rows] == list(kernels.UNDONE)
+    assert rows[0]["times as long"] == 1
+    assert before == {name: getattr(fast, name) for name in before}
 
 
 def test_work_is_what_the_setting_needs():
@@ -66,6 +106,52 @@ def test_a_peak_is_that_of_the_kernel():
         check=True, capture_output=True, text=True, env=machine.environment(),
     )  # fmt: skip
     assert 2.5 < float(ran.stdout) / (4 * 2048**2 / 2**20) < 4
+
+
+def test_every_explorer_is_computed_again_over_its_settings():
+    tables = recomputed.measure(rounds=1)
+    rows = tables["recompute of the explorers"]
+    assert [row["explorer"] for row in rows] == list(explorers.ALL)
+    for row, explorer in zip(rows, explorers.ALL.values(), strict=True):
+        assert row["settings"] >= 2 + min(64, 2 ** len(explorer.controls))  # all corners
+        assert 0 < row["median ms"] <= row["slowest setting ms"]
+    slowest = max(row["slowest setting ms"] for row in rows)
+    assert tables["slowest"][0]["slowest recompute ms"] == slowest
+
+
+def test_the_command_line_is_timed_beside_a_bare_numpy(monkeypatch):
+    ran = []
+    monkeypatch.setattr(starts.subprocess, "run", lambda command, **how: ran.append(command[1:]))
+    (rows,) = starts.measure(rounds=2).values()
+    assert ran[0] == ["-c", "import numpy"]
+    assert [command[1] for command in ran[1:5]] == ["--one", "--select", "--scale", "--mask"]
+    assert ran == ran[:5] * 3  # the first turn is not measured
+    assert rows[0]["times bare numpy"] == 1
+    assert [row["target"] for row in rows] == ["", starts.START_TARGET_RATIO, "", "", ""]
+
+
+def test_the_book_is_built_cold_and_warm_in_a_copy(monkeypatch):
+    found = []
+
+    def run(command, cwd, env, **rest):
+        html = Path(cwd) / "_build" / "html"
+        found.append((html.is_dir(), (Path(cwd) / "_config.yml").is_file(), env["PYTHONPATH"]))
+        html.mkdir(parents=True, exist_ok=True)
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(build.subprocess, "run", run)
+    (rows,) = build.measure().values()
+    cold, warm = found
+    assert (cold[:2], warm[:2]) == ((False, True), (True, True))
+    assert not cold[2].startswith(str(machine.ROOT))  # it runs the copy's code
+    assert [row["build"].split(":")[0] for row in rows] == ["cold", "warm"]
+
+
+def test_a_build_that_fails_says_what_it_said(monkeypatch):
+    failed = subprocess.CompletedProcess([], 1, stdout="", stderr="no such chapter")
+    monkeypatch.setattr(build.subprocess, "run", lambda *_, **__: failed)
+    with pytest.raises(RuntimeError, match="no such chapter"):
+        build.build("anywhere")
 
 
 def test_misleading_settings_are_left_out(monkeypatch):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from worked_examples import costs, heads, measuring
+from worked_examples import costs, fast, heads, measuring
 from worked_examples.attention import (
     AttentionParameters,
     multi_head_attention,
@@ -387,13 +387,26 @@ def test_the_floor_grows_with_the_pairs():
 
 def test_ideas_follow_one_another():
     rows = measuring.ideas(L=64, d_k=8, rounds=1)
-    assert [row["step"].split()[0] for row in rows] == ["plain", "one", "tiles", "no"]
+    assert [row["step"].split()[0] for row in rows] == ["plain", "one", "tiles", "no", "no"]
     assert rows[0]["times"] == 1
     assert rows[2]["times"] == pytest.approx(rows[1]["seconds"] / rows[2]["seconds"])
     Q, K, V = np.random.default_rng(0).normal(size=(3, 9, 4)).astype(np.float32)
     plain = measuring.KERNELS["plain"](Q, K, V)
     for ours in (measuring._in_place(Q, K, V), measuring.KERNELS["fast"](Q, K, V)):
         np.testing.assert_allclose(ours, plain, rtol=1e-5)
+
+
+def test_the_tiles_alone_look_for_a_maximum(monkeypatch):
+    looked = []
+
+    def powers(scores, largest, *rest):
+        looked.append(largest is not None)
+        return original(scores, largest, *rest)
+
+    original = fast._powers
+    monkeypatch.setattr(fast, "_powers", powers)
+    measuring.ideas(L=64, rounds=1)
+    assert looked == [True, False, False] * 2  # once unmeasured
 
 
 def test_it_says_what_ran():

@@ -1,8 +1,10 @@
 """The fast kernel gives what the plain one gives, in little memory, with its helpers or without."""
 
+import os
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -16,7 +18,7 @@ from worked_examples.attention import (
     scaled_dot_product_attention,
 )
 from worked_examples.fast import fast_attention
-from worked_examples.fused import fused_softmax
+from worked_examples.fused import fused_powers
 from worked_examples.measuring import peak_bytes
 
 PRECISION = {np.float64: 1e-13, np.float32: 2e-6}
@@ -218,7 +220,7 @@ def test_a_number_of_threads_that_cannot_be_is_named():
 @PATHS
 def test_memory_is_the_output_and_a_tile_a_thread(fused):
     """No matrix of scores, and none of what may be seen: over the output, nothing grows."""
-    fused_softmax(fused)  # compiling takes more
+    fused_powers(fused)  # compiling takes more
     for L in (2048, 8192):
         X = np.ones((L, 16), dtype=np.float32)
         taken = peak_bytes(lambda X=X: fast_attention(X, X, X, causal=True, threads=2, fused=fused))
@@ -271,7 +273,7 @@ def forget():
 
     def clear():
         fast._blas.cache_clear()
-        fused_softmax.__globals__["_compiled"].cache_clear()
+        fused_powers.__globals__["_compiled"].cache_clear()
 
     clear()
     yield
@@ -291,7 +293,7 @@ def test_without_a_helper_the_result_is_the_same(missing, monkeypatch, forget, l
     for threads in (None, 2):
         assert np.abs(fast_attention(*X, threads=threads) - plain).max() < 1e-5
     if missing == "numba":
-        assert fused_softmax() is None
+        assert fused_powers() is None
         with pytest.raises(ImportError):
             fast_attention(*X, fused=True)
     else:
@@ -304,10 +306,10 @@ def test_small_sizes_start_no_threads(monkeypatch, fused):
     class Pool(Exception):
         pass
 
-    def refuse(*_):
+    def refuse():
         raise Pool
 
-    monkeypatch.setattr(fast, "ThreadPoolExecutor", refuse)
+    monkeypatch.setattr(fast, "_pool", refuse)
     X = np.ones((256, 8), dtype=np.float32)
     np.testing.assert_allclose(fast_attention(X, X, X, threads=4, fused=fused), 1, rtol=1e-6)
     X = np.ones((1024, 8), dtype=np.float32)
@@ -338,20 +340,71 @@ def test_numpys_threads_are_held_by_one_call_at_a_time_and_given_back(large):
 @pytest.mark.parametrize("where", ["in the caller", "in another thread"])
 def test_an_error_is_passed_on_and_numpys_threads_are_given_back(where, monkeypatch, large):
     before, caller = blas_threads(), threading.current_thread()
-    begun = threading.Event()
+    begun, working = threading.Event(), []
 
-    def fail(tile, *rest):
+    def fail(*tile):
         own = threading.current_thread() is caller
         if own == (where == "in the caller"):
             begun.set()
             raise MemoryError("no more")
+        working.append(1)
         begun.wait(10)
-        return np.ones((*tile.shape[:-1], 1), dtype=tile.dtype)
+        time.sleep(0.05)
+        working.pop()
 
-    monkeypatch.setattr(fast, "_softmax", fail)
-    with pytest.raises(MemoryError, match="no more"):
-        fast_attention(*large[0], threads=2, fused=False)
-    assert blas_threads() == before
+    monkeypatch.setattr(fast, "_powers", fail)
+    for _ in range(5):
+        with pytest.raises(MemoryError, match="no more"):
+            fast_attention(*large[0], threads=2, fused=False)
+        assert not working  # who still computes needs what is given back
+        assert blas_threads() == before
+
+
+FORKED = """
+import os
+import sys
+import threading
+
+import numpy as np
+
+from worked_examples import fast
+
+X = np.ones((1100, 16), dtype=np.float32)
+fast.fast_attention(X, X, X, threads=3, fused=False)
+begun, go_on = threading.Event(), threading.Event()
+
+
+def hold():
+    with fast._one_blas_thread():
+        begun.set()
+        go_on.wait()
+
+
+threading.Thread(target=hold).start()
+begun.wait()
+child = os.fork()
+if not child:
+    output = fast.fast_attention(X, X, X, threads=3, fused=False)
+    os._exit(0 if np.abs(output - 1).max() < 1e-5 else 1)
+go_on.set()
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_forked_process_starts_threads_of_its_own():
+    """The parent's are not there, nor is the one that held the lock: no use in waiting for them."""
+    ran = subprocess.run([sys.executable, "-c", FORKED], timeout=120, check=False)
+    assert ran.returncode == 0
+
+
+def test_threads_are_kept(large):
+    names = []
+    for threads in (2, 2, 4):
+        fast_attention(*large[0], threads=threads)
+        names.append({t.name for t in threading.enumerate() if t.name.startswith("attention")})
+    assert names[0]
+    assert names[0] <= names[1] <= names[2]
 
 
 def test_two_calls_at_once(large):
@@ -372,8 +425,8 @@ def test_two_calls_at_once(large):
     assert blas_threads() == before
 
 
-def test_the_compiled_softmax_of_hard_rows():
-    """Beside numpy's: hidden, huge, tiny and undefined scores, and a row carried on."""
+def test_the_compiled_powers_of_hard_scores():
+    """Beside numpy's: hidden, huge, tiny and undefined scores, and a query carried on."""
     rng = np.random.default_rng(4)
     tile = (rng.normal(size=(12, 37)) * 10.0 ** rng.integers(-3, 4, (12, 1))).astype(np.float32)
     tile[1] = -np.inf
@@ -386,30 +439,146 @@ def test_the_compiled_softmax_of_hard_rows():
     tile[7, ::2] = -0.0
     tile[8] = np.linspace(-100, 0, 37)
     results = []
-    for softmax in (fast._softmax, fused_softmax(True)):
-        own = tile.copy()
-        largest = np.full((12, 1), np.finfo(np.float32).min, dtype=np.float32)
-        largest[9:] = 1.5
-        total = np.zeros_like(largest)
-        total[9:] = 2.0
+    for powers in (fast._powers, fused_powers(True)):
+        own = tile.reshape(2, 6, 37).swapaxes(-1, -2).copy()  # two heads, six queries
+        largest = np.full((2, 1, 6), np.finfo(np.float32).min, dtype=np.float32)
+        largest[1, :, 3:] = 1.5
+        total = np.full_like(largest, 2.0)
         with np.errstate(invalid="ignore", over="ignore", under="ignore"):
-            shrink = softmax(own, largest, total, np.ones((37, 1), dtype=np.float32))
-        results.append((own, total, shrink, largest))
-    # A row with a NaN or +inf is lost, and its total says so.
-    lost = np.isin(np.arange(12), [3, 4, 5])
+            shrink = powers(own, largest, total, np.exp)
+        spoilt = np.isnan(total.ravel())
+        results.append([X.swapaxes(-1, -2).reshape(12, -1) for X in (own, shrink, total)])
+        # A query with a NaN or +inf is lost, and its total says so.
+        np.testing.assert_array_equal(spoilt, np.isin(np.arange(12), [3, 4, 5]))
     for ours, compiled in zip(*results, strict=True):
-        np.testing.assert_allclose(compiled[~lost], ours[~lost], rtol=1e-6, atol=1e-37)
-    for _, total, _, _ in results:
-        np.testing.assert_array_equal(np.isnan(total[:, 0]), lost)
+        np.testing.assert_allclose(compiled[~spoilt], ours[~spoilt], rtol=1e-6, atol=1e-37)
     assert (results[1][0][1] == 0).all()
 
 
 def test_the_compiled_exponential_is_exact_to_float32():
-    x = np.linspace(-80, 0, 100_001).astype(np.float32)[None, :]
-    own = x.copy()
-    largest, total = np.zeros((1, 1), dtype=np.float32), np.zeros((1, 1), dtype=np.float32)
-    fused_softmax(True)(own, largest, total, None)
-    exact = np.exp(x.astype(float))
-    assert (np.abs(own - exact) <= 4e-7 * exact).all()
-    assert own[0, -1] == 1
-    assert total.item() == pytest.approx(exact.sum(), rel=1e-5)
+    x = np.linspace(-125, 32, 100_001).astype(np.float32)
+    own, total = x.reshape(1, -1, 1).copy(), np.zeros((1, 1, 1), dtype=np.float32)
+    assert fused_powers(True)(own, None, total, None) is None
+    exact = np.exp2(x.astype(float))
+    assert (np.abs(own.ravel() - exact) <= 2e-7 * exact).all()
+    assert total.item() == pytest.approx(exact.sum(), rel=1e-6)
+    ends = np.array([[[-np.inf, -1e30, -127, -126, 0, -0.0]]], dtype=np.float32)
+    fused_powers(True)(ends, None, np.zeros((1, 1, 6), dtype=np.float32), None)
+    np.testing.assert_array_equal(ends[0, 0], [0, 0, 0, 2.0**-126, 1, 1])
+
+
+# ------------------------------------------------------------------- without the largest score
+
+
+LIMIT = {np.float32: 22.18, np.float64: 177.4}  # a quarter of what exponents reach
+
+
+@PATHS
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("part", [0.2, 0.999, 1.001, 3.0])
+@pytest.mark.parametrize("value", [1e-36, 1e-12, 1.0, 1e12, 1e36])
+def test_on_both_sides_of_small(part, value, dtype, fused):
+    """Scores all near the lowest, or all near the highest: nothing may run out of range."""
+    rng = np.random.default_rng(5)
+    Q = np.abs(draw(rng, dtype, 90, 3)) + 1
+    K = Q[:70] / np.linalg.norm(Q[:70], axis=-1, keepdims=True)
+    Q /= np.linalg.norm(Q, axis=-1).max()
+    V = draw(rng, dtype, 70, 2) * dtype(value)
+    for sign in (1, -1):
+        options = {"scale": sign * part * LIMIT[dtype], "mask": rng.random((90, 70)) < 0.9}
+        exact, _ = scaled_dot_product_attention(*(X.astype(float) for X in (Q, K, V)), **options)
+        with np.errstate(all="raise", under="ignore"):
+            ours = fast_attention(Q, K, V, fused=fused, **options)
+        error = np.abs(ours - exact).max() / np.abs(V).max()
+        assert error <= PRECISION[dtype] * max(1, part * LIMIT[dtype] / 5)
+
+
+@pytest.mark.parametrize(
+    ("score", "value", "small"),
+    [(22.1, 1.0, True), (-22.1, 1.0, True), (22.3, 1.0, False), (-22.3, 1.0, False),
+     (0.0, 4e9, True), (0.0, 5e9, False), (0.0, 2.4e-10, True), (0.0, 2.2e-10, False),
+     (0.0, 0.0, False), (np.nan, 1.0, False), (1.0, np.nan, False), (np.inf, 1.0, False),
+     (1.0, np.inf, False)],
+)  # fmt: skip
+def test_what_is_small(score, value, small):
+    assert fast._are_small(score, value, np.dtype(np.float32)) is small
+
+
+@pytest.mark.parametrize(
+    ("change", "small"),
+    [({}, True), ({"scale": -1e3}, False), ({"bias": 1.0}, False), ({"scale": 0}, True)],
+)
+@pytest.mark.parametrize("where", ["nowhere", "Q", "K", "V"])
+def test_a_maximum_is_looked_for_where_a_score_may_be_large(change, small, where, monkeypatch):
+    inputs = dict(zip("QKV", draw(np.random.default_rng(6), np.float32, 3, 2, 40, 8), strict=True))
+    if where != "nowhere":
+        inputs[where][1, 7, 3] = -1e30 if where == "V" else np.nan
+    asked = []
+
+    def powers(scores, largest, *rest):
+        asked.append(largest is None)
+        return original(scores, largest, *rest)
+
+    original = fast._powers
+    monkeypatch.setattr(fast, "_powers", powers)
+    fast_attention(**inputs, fused=False, **change)
+    assert set(asked) == {small and where == "nowhere"}
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_powers_of_two_or_of_e(dtype, monkeypatch):
+    Q, K, V = draw(np.random.default_rng(7), dtype, 3, 200, 8)
+    results = []
+    for quick in (True, False):
+        monkeypatch.setattr(fast, "_has_quick_exp2", lambda dtype, quick=quick: quick)
+        results.append(fast_attention(Q, K, V, causal=True, fused=False))
+    assert (results[0] != results[1]).any()  # two ways
+    plain, _ = scaled_dot_product_attention(Q, K, V, causal=True)
+    for ours in results:
+        assert np.abs(ours - plain).max() <= PRECISION[dtype] * np.abs(V).max()
+
+
+@pytest.mark.parametrize("numpys", ["both wide", "exp alone", "says nothing"])
+def test_exp2_is_taken_where_numpy_has_it_as_wide_as_exp(numpys, monkeypatch):
+    class introspect:
+        @staticmethod
+        def opt_func_info(names, dtype):
+            other = "baseline" if numpys == "exp alone" else "X86_V4"
+            return {"exp": {"ff": {"current": "X86_V4"}}, "exp2": {"ff": {"current": other}}}
+
+    monkeypatch.setattr(np.lib, "introspect", introspect, raising=False)
+    if numpys == "says nothing":
+        monkeypatch.delattr(np.lib, "introspect")
+    assert fast._has_quick_exp2.__wrapped__("float32") == (numpys == "both wide")
+
+
+@PATHS
+@pytest.mark.parametrize("L", [256, 4096])
+def test_equal_weights_are_summed_to_the_last_digits(L, fused):
+    """Equal terms are rounded the same way each time: one long sum of them would drift."""
+    V = np.ones((L, 64), dtype=np.float32)
+    for score in np.linspace(-2, 2, 9):
+        Q = np.full((8, 64), score / 8, dtype=np.float32)
+        ours = fast_attention(Q, V, V, fused=fused)
+        assert np.abs(ours - 1).max() <= 2e-6
+
+
+@pytest.mark.parametrize(("n", "size"), [(1, 4), (4, 4), (11, 4), (12, 4), (3, 7)])
+def test_parts_are_views_that_cover_all(n, size):
+    X, Y = np.zeros((2, 3 * n, 5))[:, ::3], np.zeros((2, n, 1))
+    for count, (one, other) in enumerate(fast._in_parts(size, X, Y), 1):
+        assert one.shape[:3] == other.shape[:3]
+        assert one.shape[2] <= size
+        one += count
+        other += count
+    for array in (X, Y):
+        assert set(np.unique(array)) == set(range(1, count + 1))
+
+
+@PATHS
+@pytest.mark.parametrize("width", [200, 700])
+def test_wide_heads(width, fused):
+    """Products of wide vectors take fewer keys at a time."""
+    Q, K, V = draw(np.random.default_rng(8), np.float32, 3, 150, width)
+    plain, _ = scaled_dot_product_attention(Q, K, V)
+    assert np.abs(fast_attention(Q, K, V, fused=fused) - plain).max() <= 2e-6 * np.abs(V).max()

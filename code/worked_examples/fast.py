@@ -5,21 +5,29 @@ What makes it fast is what a tile does not do:
 
 - it is small enough to stay in a core's own cache, and is made, exponentiated and used in place,
   in a buffer that a thread keeps;
-- the scale goes into the queries, once a block; a row is divided by its total once, at the end;
-- the row's total is a product with ones, which numpy does faster than a sum;
+- it stands on its side, a row a key, so that keys and values are read as they lie, and comes from
+  products so small that OpenBLAS need not copy their factors first;
+- no maximum is looked for where queries and keys are too short for a large score;
+- the scale goes into the queries, once a block, and with it log2(e): 2^x is quicker than e^x;
+- a query's total is a product with ones, and its output is divided once, at the end;
 - with ``causal`` no tile of the future is made, and only those on the diagonal are masked;
 - threads take blocks of queries from one list, the longest first, and each multiplies alone:
   numpy's own threads would get in their way, and are held at one through threadpoolctl.
 
-With numba installed a tile's softmax is one pass (`fused`). Without either package the result is
-the same, to the last digits.
+With numba installed a tile's softmax is one pass, or two (`fused`). Without either package the
+result is the same, to the last digits.
+
+Tried and not kept: a copy of the keys on its side, which is as quick to multiply but takes its time
+to make; totals from a column of ones beside the values, which saves no more than the copy costs;
+tiles of twice the size; longer sums in one product, which lose digits where weights are equal.
 """
 
+import math
 import os
 import threading
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, nullcontext
 from functools import cache
 from typing import NamedTuple
@@ -33,19 +41,24 @@ from worked_examples.attention import (
     _require_matching,
     _scale,
     _seen,
+    _whether,
     scaled_dot_product_attention,
 )
-from worked_examples.fused import fused_softmax
+from worked_examples.fused import fused_powers
 
 __all__ = ["fast_attention"]
 
 TILE = 2**17  # scores; heads that have fewer share a tile
 ALONE = 2**19  # scores; up to here threads would take longer to start than they save
+PRODUCT = 10**6  # multiply-adds; OpenBLAS copies the factors of more (on processors with AVX-512)
+
+
+PART = 112  # keys; longer sums would be rounded too often for the last digits
 
 
 def fast_attention(
-    Q, K, V, *, mask=None, causal=False, scale=None, bias=None, threads=None, rows=256,
-    columns=1024, fused=None,
+    Q, K, V, *, mask=None, causal=False, scale=None, bias=None, threads=None, rows=128,
+    columns=1120, fused=None,
 ):  # fmt: skip
     """Compute what `scaled_dot_product_attention` does, fast, and without its matrix of scores.
 
@@ -105,6 +118,10 @@ def fast_attention(
     bias = None if bias is None else _bias(bias, scored, Q.dtype)
     rows, columns = min(_length("rows", rows), L_q), min(_length("columns", columns), L_k)
     threads = _default_threads() if threads is None else _length("threads", threads)
+    scale, most = _scale(scale, Q.shape[-1]), _largest(V)
+    small = bias is None and _are_small(scale * _longest(Q) * _longest(K), most, Q.dtype)
+    powers = fused_powers(fused) if Q.dtype == np.float32 else None
+    ufunc = np.exp2 if small and (powers or _has_quick_exp2(Q.dtype.name)) else np.exp
     leading = np.broadcast_shapes(scored[:-2], V.shape[:-2])
     *batch, h = leading or (1,)
     Q, K, V, mask, bias = (
@@ -115,11 +132,12 @@ def fast_attention(
         )
     )  # fmt: skip
     output = np.empty((*batch, h, L_q, V.shape[-1]), dtype=dtype)
-    heads = min(h, max(1, TILE // (rows * columns)))
-    softmax = fused_softmax(fused) if Q.dtype == np.float32 else None
+    heads = max(1, min(h, TILE // (rows * columns)))
+    part = PRODUCT // (rows * max(Q.shape[-1], V.shape[-1])) // 16 * 16
+    part = min(max(part, 16), PART)
     call = _Call(
-        Q, K, V, mask, bias, output, rows, columns, heads, causal,
-        _scale(scale, Q.shape[-1]), softmax or _softmax, bool(np.isfinite(V).all()),
+        Q, K, V, mask, bias, output, rows, columns, heads, part, _whether("causal", causal), scale,
+        ufunc, powers or _powers, small, math.isfinite(most),
     )  # fmt: skip
     todo = deque(
         (*index, slice(first, first + heads), slice(top, top + rows))
@@ -146,74 +164,97 @@ class _Call(NamedTuple):
     rows: int
     columns: int
     heads: int
+    part: int
     causal: bool
     scale: float
-    softmax: Callable
-    finite: bool
+    ufunc: np.ufunc  # exp or exp2
+    powers: Callable
+    small: bool  # no score can be large
+    finite: bool  # all values are
+
+    @property
+    def unit(self):
+        """What scores are multiplied by for the power to be e^score."""
+        return math.log2(math.e) if self.ufunc is np.exp2 else 1.0
 
 
 def _share(todo, call, threads):
     """Let so many threads, this one among them, take blocks from the list until it is empty."""
-    with _one_blas_thread(), ThreadPoolExecutor(threads) as pool:  # it starts none unasked
-        others = [pool.submit(_work, todo, call) for _ in range(threads - 1)]
+    with _one_blas_thread():
+        others = [_pool().submit(_work, todo, call) for _ in range(threads - 1)]
         try:
             _work(todo, call)
         finally:
             todo.clear()  # after an error nobody starts another block
+            wait(others)
         for other in others:
             other.result()
 
 
 def _work(todo, call):
     """Take blocks from the list until it is empty, all of them in the same buffers."""
-    dtype, rows, d_v = call.Q.dtype, call.heads * call.rows, call.V.shape[-1]
-    buffers = [np.empty(rows * width, dtype=dtype) for width in (call.columns, d_v, d_v)]
-    ones = np.ones((call.columns, 1), dtype=dtype)
-    # The least of this and the scores hides the future, and a NaN there too.
-    future = np.where(np.tri(call.rows, dtype=bool), np.inf, -np.inf).astype(dtype)
+    dtype, parts = call.Q.dtype, -(-call.columns // call.part)
+    tile = np.empty(call.heads * call.rows * call.columns, dtype=dtype)
+    products = np.empty((call.heads, parts, call.rows, call.V.shape[-1]), dtype=dtype)
+    # The least of this and the scores hides the future, and a NaN there too. A row is a key.
+    future = np.where(np.tri(call.rows, dtype=bool).T, np.inf, -np.inf).astype(dtype)
     with np.errstate(invalid="ignore", over="ignore", under="ignore"):
         while True:
             try:
                 block = todo.popleft()
             except IndexError:
                 return
-            _block(block, call, buffers, ones, future)
+            _block(block, call, tile, products, future)
 
 
-def _block(block, call, buffers, ones, future):
+def _block(block, call, tiles, products, future):
     """Compute the output of one block of queries, a tile of scores at a time."""
-    Q, K, V, dtype = call.Q[block], call.K[block[:-1]], call.V[block[:-1]], call.Q.dtype
-    Q = Q * dtype.type(call.scale)  # (heads, rows, d_k)
-    (heads, rows, _), L_k, d_v = Q.shape, K.shape[-2], V.shape[-1]
+    K, V, dtype = call.K[block[:-1]], call.V[block[:-1]], call.Q.dtype
+    Q = call.Q[block].swapaxes(-1, -2)
+    Q = np.multiply(Q, dtype.type(call.scale * call.unit), order="C")  # (heads, d_k, rows)
+    (heads, _, rows), (_, L_k, d_v) = Q.shape, V.shape
     seen = block[-1].start + L_k - call.Q.shape[-2] + 1  # how many keys the first query may see
     end = seen + rows - 1 if call.causal else L_k
     if not call.finite:
         return _plain(block, call, slice(0, max(end, 0)))
-    largest = np.full((heads, rows, 1), np.finfo(dtype).min, dtype=dtype)
-    total = np.zeros((heads, rows, 1), dtype=dtype)
-    product, summed = (X[: heads * rows * d_v].reshape(heads, rows, d_v) for X in buffers[1:])
-    if end <= 0:
-        summed[:] = 0
+    largest = None if call.small else np.full((heads, 1, rows), np.finfo(dtype).min, dtype=dtype)
+    total = np.zeros((heads, 1, rows), dtype=dtype)
+    summed = np.zeros((heads, rows, d_v), dtype=dtype)
     for left in range(0, end, call.columns):
         keys = slice(left, min(left + call.columns, end))
-        n = keys.stop - left
-        tile = buffers[0][: heads * rows * n].reshape(heads, rows, n)
-        np.matmul(Q, np.swapaxes(K[:, keys], -1, -2), out=tile)
+        tile = tiles[: heads * (keys.stop - left) * rows].reshape(heads, -1, rows)
+        parts = list(_in_parts(call.part, K[:, keys], tile, V[:, keys]))
+        for k, s, _ in parts:  # (n, d_k) @ (d_k, rows) -> (n, rows)
+            np.matmul(k, Q[:, None], out=s)
+        by_query = tile.swapaxes(-1, -2)  # as the bias and the mask lie
         if call.bias is not None:
-            tile += call.bias[(*block, keys)]
+            by_query += call.bias[(*block, keys)]
         if call.causal and keys.stop > seen:  # the diagonal passes through
             first = max(left, seen)
-            part = tile[..., first - left :]
-            np.fmin(part, future[:rows, first - seen + 1 : keys.stop - seen + 1], out=part)
+            part = tile[:, first - left :]
+            np.fmin(part, future[first - seen + 1 : keys.stop - seen + 1, :rows], out=part)
         if call.mask is not None:
-            np.copyto(tile, -np.inf, where=~call.mask[(*block, keys)])
-        shrink = call.softmax(tile, largest, total, ones)
-        if left:
-            summed *= shrink
-            summed += np.matmul(tile, V[:, keys], out=product)
-        else:
-            np.matmul(tile, V[:, keys], out=summed)
-    call.output[block] = np.divide(summed, np.where(total == 0, 1, total), out=summed)
+            np.copyto(by_query, -np.inf, where=~call.mask[(*block, keys)])
+        shrink = call.powers(tile, largest, total, call.ufunc)
+        if shrink is not None:
+            summed *= shrink.swapaxes(-1, -2)
+        count = 0
+        for _, s, v in parts:  # (rows, n) @ (n, d_v) -> (rows, d_v)
+            here = products[:heads, count : (count := count + s.shape[1]), :rows]
+            np.matmul(s.swapaxes(-1, -2), v, out=here)
+        summed += np.add.reduce(products[:heads, :count, :rows], axis=1)
+    total = np.where(total == 0, 1, total).swapaxes(-1, -2)
+    call.output[block] = np.divide(summed, total, out=summed)
+
+
+def _in_parts(size, *arrays):
+    """Cut (heads, n, width) arrays into (heads, n // size, size, width) and what is left: views."""
+    n = arrays[0].shape[1]
+    whole = n - n % size
+    if whole:
+        yield [X[:, :whole].reshape(len(X), -1, size, X.shape[-1]) for X in arrays]
+    if whole < n:
+        yield [X[:, None, whole:] for X in arrays]
 
 
 def _plain(block, call, keys):
@@ -228,16 +269,55 @@ def _plain(block, call, keys):
         )  # fmt: skip
 
 
-def _softmax(s, largest, total, ones):
-    """Turn a tile of scores into powers, carry on each row's two numbers, and say the factor."""
-    new = np.maximum(s.max(axis=-1, keepdims=True), largest)
-    s -= new
-    np.exp(s, out=s)
-    shrink = np.exp(largest - new)
-    largest[:] = new
-    total *= shrink
-    total += s @ ones[: s.shape[-1]]
+# ---------------------------------------------------------------------------------- softmax
+
+
+def _powers(scores, largest, total, ufunc):
+    """Turn a tile of scores into powers, carry on what each query knows, and say the factor."""
+    shrink = None
+    if largest is not None:
+        new = np.maximum(scores.max(axis=-2, keepdims=True), largest)
+        scores -= new
+        shrink = ufunc(largest - new)
+        largest[:] = new
+        total *= shrink
+    ufunc(scores, out=scores)
+    ones = np.ones((1, min(PART, scores.shape[-2])), dtype=scores.dtype)
+    for (part,) in _in_parts(PART, scores):
+        total += (ones[:, : part.shape[2]] @ part).sum(axis=1)
     return shrink
+
+
+def _are_small(score, value, dtype):
+    """Say if powers of such scores need no maximum taken off, and their sums stay in range.
+
+    A quarter of what exponents reach goes to the powers, a quarter to the values: as many terms
+    as a third quarter holds may be summed. NaN is not small.
+    """
+    limit = math.log(np.finfo(dtype).max) / 4
+    return abs(score) <= limit and math.exp(-limit) <= value <= math.exp(limit)
+
+
+def _longest(X):
+    """Give the length of the longest vector: |q k| is at most the product of two of them."""
+    with np.errstate(invalid="ignore", over="ignore", under="ignore"):
+        return math.sqrt(np.einsum("...d,...d->...", X, X).max(initial=0))
+
+
+def _largest(X):
+    """Give the largest entry, whatever its sign; NaN if one is."""
+    return float(np.maximum(X.max(initial=0), -X.min(initial=0)))
+
+
+@cache
+def _has_quick_exp2(dtype):
+    """Say if this processor's vectors are as wide in numpy's exp2 as in its exp: by far not all."""
+    try:
+        found = np.lib.introspect.opt_func_info("^exp2?$", dtype)
+    except AttributeError:  # numpy before 2.1 does not say
+        return False
+    widths = {loop["current"] for loops in found.values() for loop in loops.values()}
+    return len(found) == 2 and len(widths) == 1
 
 
 # ---------------------------------------------------------------------------------- threads
@@ -260,6 +340,12 @@ def _blas():
     return ThreadpoolController().select(user_api="blas")
 
 
+@cache
+def _pool():
+    """Give the threads, which stay: starting them takes as long as attention over 256 positions."""
+    return ThreadPoolExecutor(thread_name_prefix="attention")
+
+
 _turn = threading.Lock()
 
 
@@ -268,3 +354,14 @@ def _one_blas_thread():
     """Hold numpy's products at one thread each; the setting is one for all, so calls take turns."""
     with _turn, nullcontext() if _blas() is None else _blas().limit(limits=1):
         yield
+
+
+def _start_anew():
+    """Forget in a forked process what only its parent has: threads, and who holds the lock."""
+    global _turn
+    _turn = threading.Lock()
+    _pool.cache_clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_start_anew)

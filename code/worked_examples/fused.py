@@ -1,18 +1,18 @@
-"""The softmax of a tile in one pass, compiled by numba where that is installed.
+"""The powers of a tile of scores, compiled by numba where that is installed.
 
-numpy walks over a tile four times: for the maxima, the differences, the powers and their sums.
-Here a row stays in the nearest cache from its first number to its last.
+numpy walks over a tile three times, for the maxima, the differences and the powers, and its exp
+minds more than a softmax needs. Here it is twice, or once where no maximum is needed.
 """
 
 from functools import cache
 
 import numpy as np
 
-__all__ = ["fused_softmax"]
+__all__ = ["fused_powers"]
 
 
-def fused_softmax(wanted=None):
-    """Give the compiled softmax of a float32 tile; the first call compiles, for about a second.
+def fused_powers(wanted=None):
+    """Give the compiled powers of a float32 tile; the first call compiles, for about a second.
 
     Parameters
     ----------
@@ -22,9 +22,11 @@ def fused_softmax(wanted=None):
     Returns
     -------
     callable or None
-        ``softmax(scores, largest, total, ones)``, as `fast_attention` calls it for every tile:
-        scores (..., n) become exp(score - largest) in place; the largest so far and the total so
-        far, (..., 1) each, are carried on; it returns by what the sums so far shrink.
+        ``powers(scores, largest, total, ufunc)``, as `fast_attention` calls it for every tile:
+        scores (h, n, L_q) become exp(score - largest) in place; the largest and the total so far,
+        (h, 1, L_q) each, are carried on; it returns by what earlier sums shrink. With None for
+        the largest, scores become 2^score, and it returns None. The last argument is for numpy's
+        counterpart.
 
     Raises
     ------
@@ -33,7 +35,7 @@ def fused_softmax(wanted=None):
 
     Examples
     --------
-    >>> fused_softmax(False) is None
+    >>> fused_powers(False) is None
     True
     """
     if wanted is False:
@@ -47,10 +49,9 @@ def fused_softmax(wanted=None):
 
 
 def _coefficients():
-    """Fit (exp(r) - 1) / r by a polynomial for r of half a halving: float32 sees no difference."""
-    widest, nodes = np.log(2) / 2, np.cos(np.pi * (np.arange(64) + 0.5) / 64)
-    fit = np.polynomial.chebyshev.chebfit(nodes, np.expm1(widest * nodes) / (widest * nodes), 5)
-    return np.polynomial.chebyshev.cheb2poly(fit) / widest ** np.arange(6)
+    """Fit (2^r - 1) / r by a polynomial, for r up to a half: float32 sees no difference."""
+    r = np.cos(np.pi * (np.arange(64) + 0.5) / 64) / 2
+    return np.polynomial.Polynomial.fit(r, np.expm1(np.log(2) * r) / r, 5).convert().coef
 
 
 @cache
@@ -60,48 +61,73 @@ def _compiled():
     f32, i32 = np.float32, np.int32
     c1, c2, c3, c4, c5, c6 = _coefficients().astype(f32)
     ln_2, log2_e = f32(np.log(2)), f32(1 / np.log(2))
-    lowest = f32(-87)  # exp(-87) is about the smallest of float32
+    whole = f32(1.5 * 2**23)  # added to a number, it leaves no room for a fraction
 
     @numba.njit(inline="always")
-    def power(x):
-        """exp(x) for x <= 0: n halvings, written as a float's exponent, and exp(r) for the rest."""
-        y = x if x > lowest else lowest
-        n = i32(y * log2_e - f32(0.5))
-        r = y - f32(n) * ln_2
+    def doubled(r, n):
+        """2^r, for r up to a half, doubled n - whole times: that is added to its exponent."""
         p = (((((c6 * r + c5) * r + c4) * r + c3) * r + c2) * r + c1) * r + f32(1)
-        p *= i32((n + i32(127)) << i32(23)).view(f32)
-        return p if x > lowest else (f32(0) if x <= lowest else x)  # what is left is NaN
+        return i32(f32(p).view(i32) + (f32(n).view(i32) << i32(23))).view(f32)
 
     @numba.njit(inline="always")
-    def ordered(bits):
-        """Turn a float's bits into an integer of the same order, and back."""
-        return bits ^ ((bits >> i32(31)) & i32(0x7FFFFFFF))
+    def power_of_two(x):
+        """2^x for x up to 126, and not NaN: from -127 down it is 0, as that exponent is."""
+        x = x if x > f32(-127) else f32(-127)
+        n = x + whole
+        return doubled(x - (n - whole), n)
 
-    # Sums may be taken in any order, so that several are taken at once. NaN and infinities keep
-    # their meaning. The maximum is one of integers: of floats it would be taken one by one.
-    @numba.njit(
-        "void(f4[:,::1], i4[:,::1], f4[::1], f4[::1], f4[::1])",
-        nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"},
-    )  # fmt: skip
-    def rows(scores, bits, largest, total, shrink):
-        for i in range(scores.shape[0]):
-            row, row_bits = scores[i], bits[i]
-            top = i32(-(2**31))
-            for j in range(row_bits.size):
-                top = max(top, ordered(row_bits[j]))
-            new = max(largest[i], i32(ordered(top)).view(f32))
-            sum_ = f32(0)
-            for j in range(row.size):
-                row[j] = power(row[j] - new)
-                sum_ += row[j]
-            shrink[i] = power(largest[i] - new)
-            total[i] = total[i] * shrink[i] + sum_
-            largest[i] = new
+    @numba.njit(inline="always")
+    def power_of_e(x):
+        """e^x for any x up to 87; below -87 it is 0, about the smallest that float32 tells."""
+        y = x if x > f32(-87) else f32(-87)
+        n = y * log2_e + whole
+        p = doubled((y - (n - whole) * ln_2) * log2_e, n)
+        return p if x > f32(-87) else (f32(0) if x <= f32(-87) else x)  # what is left is NaN
 
-    def softmax(scores, largest, total, ones):
+    # Queries lie side by side: an instruction takes several, each with a maximum and a total.
+    # Totals are those of 64 keys at a time: a longer sum would be rounded too often.
+    options = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", "nsz"}}
+
+    @numba.njit("void(f4[:,:,::1], f4[:,::1])", **options)
+    def small(scores, totals):
+        for h in range(len(scores)):
+            tile, total, some = scores[h], totals[h], np.empty_like(totals[h])
+            for first in range(0, len(tile), 64):
+                some[:] = 0
+                for j in range(first, min(first + 64, len(tile))):
+                    for i in range(tile.shape[1]):
+                        p = power_of_two(tile[j, i])
+                        tile[j, i] = p
+                        some[i] += p
+                for i in range(tile.shape[1]):
+                    total[i] += some[i]
+
+    @numba.njit("void(f4[:,:,::1], f4[:,::1], f4[:,::1], f4[:,::1])", **options)
+    def any_size(scores, largest, totals, shrink):
+        for h in range(len(scores)):
+            tile, total, some, new = scores[h], totals[h], np.empty_like(totals[h]), largest[h]
+            before = new.copy()
+            for j in range(len(tile)):
+                for i in range(tile.shape[1]):
+                    new[i] = max(new[i], tile[j, i])
+            for i in range(tile.shape[1]):
+                shrink[h, i] = power_of_e(before[i] - new[i])
+                total[i] *= shrink[h, i]
+            for first in range(0, len(tile), 64):
+                some[:] = 0
+                for j in range(first, min(first + 64, len(tile))):
+                    for i in range(tile.shape[1]):
+                        p = power_of_e(tile[j, i] - new[i])
+                        tile[j, i] = p
+                        some[i] += p
+                for i in range(tile.shape[1]):
+                    total[i] += some[i]
+
+    def powers(scores, largest, total, _):
+        if largest is None:
+            return small(scores, total[:, 0])
         shrink = np.empty_like(largest)
-        flat = scores.reshape(-1, scores.shape[-1])
-        rows(flat, flat.view(i32), *(X.reshape(-1) for X in (largest, total, shrink)))
+        any_size(scores, largest[:, 0], total[:, 0], shrink[:, 0])
         return shrink
 
-    return softmax
+    return powers
