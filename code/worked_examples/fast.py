@@ -51,8 +51,6 @@ __all__ = ["fast_attention"]
 TILE = 2**17  # scores; heads that have fewer share a tile
 ALONE = 2**19  # scores; up to here threads would take longer to start than they save
 PRODUCT = 10**6  # multiply-adds; OpenBLAS copies the factors of more (on processors with AVX-512)
-
-
 PART = 112  # keys; longer sums would be rounded too often for the last digits
 
 
@@ -120,7 +118,8 @@ def fast_attention(
     threads = _default_threads() if threads is None else _length("threads", threads)
     scale, most = _scale(scale, Q.shape[-1]), _largest(V)
     small = bias is None and _are_small(scale * _longest(Q) * _longest(K), most, Q.dtype)
-    powers = fused_powers(fused) if Q.dtype == np.float32 else None
+    with _first:
+        powers = fused_powers(fused) if Q.dtype == np.float32 else None
     ufunc = np.exp2 if small and (powers or _has_quick_exp2(Q.dtype.name)) else np.exp
     leading = np.broadcast_shapes(scored[:-2], V.shape[:-2])
     *batch, h = leading or (1,)
@@ -324,8 +323,9 @@ def _has_quick_exp2(dtype):
 
 
 def _default_threads():
-    if _blas() is None:
-        return 1
+    with _first:
+        if _blas() is None:
+            return 1
     here = getattr(os, "sched_getaffinity", None)
     return len(here(0)) if here else os.cpu_count() or 1
 
@@ -347,19 +347,24 @@ def _pool():
 
 
 _turn = threading.Lock()
+# Compiling, and looking for libraries, each hold a lock of the system's while Python waits for its
+# own: two threads that did both at a time could wait for each other for ever.
+_first = threading.Lock()
 
 
 @contextmanager
 def _one_blas_thread():
     """Hold numpy's products at one thread each; the setting is one for all, so calls take turns."""
-    with _turn, nullcontext() if _blas() is None else _blas().limit(limits=1):
+    with _first:
+        blas = _blas()
+    with _turn, nullcontext() if blas is None else blas.limit(limits=1):
         yield
 
 
 def _start_anew():
     """Forget in a forked process what only its parent has: threads, and who holds the lock."""
-    global _turn
-    _turn = threading.Lock()
+    global _turn, _first
+    _turn, _first = threading.Lock(), threading.Lock()
     _pool.cache_clear()
 
 
