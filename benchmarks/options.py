@@ -232,18 +232,18 @@ def copy_site(folder, option):
 class Counting(Quiet):
     """Count what the runtime's folder sends."""
 
-    sent = 0
+    sent = []  # bytes, one entry a file: threads may append at once
 
     def do_GET(self):
         if "/_runtime/" in self.path:
             path = Path(self.translate_path(self.path))
-            type(self).sent += path.stat().st_size if path.is_file() else 0
+            self.sent.append(path.stat().st_size if path.is_file() else 0)
         super().do_GET()
 
 
 def counting(*parents):
     """Return a handler of its own, since each host counts for itself."""
-    return type("Host", (Counting, *parents), {"sent": 0})
+    return type("Host", (Counting, *parents), {"sent": []})
 
 
 def measure(names, rounds):
@@ -267,9 +267,9 @@ def measure(names, rounds):
         for _ in range(rounds):
             for name, (addresses, handler) in hosts.items():
                 with new_profile() as context:
-                    handler.sent = 0
+                    handler.sent.clear()
                     times[name][0].append(time_to_live(context, addresses[0]))
-                    sent[name] = handler.sent
+                    sent[name] = sum(handler.sent)
                     times[name][1].append(time_to_live(context, addresses[1]))
     return [row(name, times[name], times["bare page"], sent[name]) for name in hosts]
 

@@ -11,9 +11,10 @@ import benchmarks.__main__ as command
 import numpy as np
 import pytest
 import torch
-from benchmarks import build, kernels, machine
+from benchmarks import build, kernels, machine, options
 from benchmarks import command as starts
 from benchmarks import explorers as recomputed
+from tools import runtime
 
 from worked_examples import explorers, fast
 from worked_examples.attention import scaled_dot_product_attention
@@ -191,3 +192,27 @@ def test_the_command_prints_and_writes_its_sections(monkeypatch, capsys, tmp_pat
     monkeypatch.setattr(sys, "argv", ["benchmarks", "kernel"])
     with pytest.raises(SystemExit):
         command.main()
+
+
+@pytest.mark.parametrize(
+    ("name", "changed"),
+    [
+        ("no snapshot", set()),
+        ("no snapshot, numpy trimmed", {runtime.NUMPY}),
+        ("snapshot not packed", {"snapshot.packed", "start.js"}),
+        ("files in sequence", {"start.js"}),
+        ("code not cached", {"start.js"}),
+    ],
+)
+def test_an_option_of_the_start_changes_what_it_names(site, tmp_path, name, changed):
+    """And its manifest is true: else the page would start another way, and be timed so."""
+    options.copy_site(tmp_path, options.OPTIONS[name])
+    folder = next((tmp_path / "_runtime").iterdir())
+    own = {path.name for path in folder.iterdir() if not path.is_symlink()}
+    assert own == {"manifest.js", *changed}
+    text = (folder / "manifest.js").read_text("utf-8")
+    assert ('"snapshot": null' in text) == name.startswith("no snapshot")
+    files = json.loads(text.partition("export const FILES = ")[2].rstrip().rstrip(";"))
+    assert all(runtime.describe(folder / file) == said for file, said in files.items())
+    assert options.NEVER.search("numpy/_core/tests/test_api.py")
+    assert not options.NEVER.search("numpy/_core/numeric.py")
