@@ -31,7 +31,10 @@ SOURCES = (
 )  # fmt: skip
 # On the site alone: a list that the chapters hold already, the reference of the code, and what is
 # of use on other pages.
-NOT_PRINTED = {"book/exercises.html", "book/api.html", "book/embedding.html"}
+NOT_PRINTED = {
+    f"book/{name}.html"
+    for name in ("exercises", "api", "api_topics", "api_trained", "api_explorers", "embedding")
+}
 UNKNOWN = "000"
 
 
