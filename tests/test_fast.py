@@ -302,6 +302,13 @@ def test_a_thread_keeps_its_memory_but_not_what_is_large(monkeypatch):
     assert not np.shares_memory(there[0], larger)
 
 
+def test_the_measured_memory_has_what_a_thread_keeps():
+    X = np.ones((1024, 16), dtype=np.float32)
+    fast_attention(X, X, X, threads=1, fused=False)
+    taken = peak_bytes(lambda: fast_attention(X, X, X, threads=1, fused=False))
+    assert taken > 128 * 1024 * 4 + X.nbytes  # a tile, and the output
+
+
 def test_what_a_call_gave_is_not_the_memory_that_is_kept():
     X = draw(np.random.default_rng(8), np.float32, 3, 40, 8)
     first = fast_attention(*X)

@@ -3,7 +3,7 @@
 The mathematics is that of `blocked_attention`: a tile of scores at a time, and the online softmax.
 What makes it fast is what a tile does not do:
 
-- it is small enough to stay in a core's own cache, and is made, exponentiated and used in place,
+- it is small enough to stay in a cache, and is made, exponentiated and used in place,
   in memory that a thread keeps;
 - it stands on its side, a row a key, so that keys are read as they lie, and comes from products so
   small that OpenBLAS need not copy their factors first;
