@@ -138,6 +138,9 @@ UNDONE = {
     "a maximum for every tile": {"_are_small": lambda *_: False},
     "powers of e, not of 2": {"_has_quick_exp2": lambda _: False},
     "one product a tile": {"PRODUCT": 10**12, "PART": 10**6},
+    "rows from anywhere": {"LINE": 4, "_held": fast._Held()},
+    "new memory every time": {"KEPT": 0, "_held": fast._Held()},
+    "a head a tile": {"TILE": 0},
     "threads started anew": {"_pool": lambda: ThreadPoolExecutor()},
     "numpy's own threads as well": {"_one_blas_thread": nullcontext},
 }
@@ -183,7 +186,7 @@ def floor():
     products = {"numpy": lambda: one @ other, "torch": lambda: t_one @ t_other}
     powers = {"numpy": lambda: np.exp(x, out=out), "torch": lambda: torch.exp(t_x)}
     if compiled is not None:
-        powers["numba, softmax"] = lambda: compiled(tile, most, total, None)
+        powers["numba, softmax"] = lambda: compiled(tile, most, total, None, lambda _: None)
     rows = []
     for count in sorted({1, processors()}):
         torch.set_num_threads(count)

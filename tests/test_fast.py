@@ -264,6 +264,59 @@ def test_a_fresh_process_stays_small_at_32768(path):
     assert grown - output < 25
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("offset", range(0, 64, 4))
+def test_rows_start_on_a_line_of_the_cache(offset, dtype):
+    """From anywhere; what is there already, or cannot be, is not copied."""
+    itemsize = np.dtype(dtype).itemsize
+    if offset % itemsize:
+        offset += 4
+    raw = fast._on_a_line(offset // itemsize + 3 * 16, np.dtype(dtype))
+    assert raw.ctypes.data % 64 == 0
+    X = raw[offset // itemsize :].reshape(3, 16)
+    X[...] = np.arange(48).reshape(3, 16)
+    ours = fast._lined_up(X)
+    assert ours.ctypes.data % 64 == 0
+    assert np.shares_memory(ours, X) == (offset % 64 == 0)
+    np.testing.assert_array_equal(ours, X)
+    narrow = X[:, :15]
+    assert fast._lined_up(narrow) is narrow
+
+
+def test_a_thread_keeps_its_memory_but_not_what_is_large(monkeypatch):
+    monkeypatch.setattr(fast, "_held", fast._Held())
+    monkeypatch.setattr(fast, "KEPT", 4000)
+    float32 = np.dtype(np.float32)
+    one = fast._space("tile", (10, 20), float32)
+    assert np.shares_memory(fast._space("tile", (5, 2), float32), one)
+    assert not np.shares_memory(fast._space("other", (5, 2), float32), one)
+    assert not np.shares_memory(fast._space("tile", (5, 2), np.dtype(np.float64)), one)
+    larger = fast._space("tile", (10, 90), float32)
+    assert np.shares_memory(fast._space("tile", (5, 2), float32), larger)
+    huge = fast._space("tile", (10, 900), float32)
+    assert not np.shares_memory(fast._space("tile", (5, 2), float32), huge)
+    there = []
+    thread = threading.Thread(target=lambda: there.append(fast._space("tile", (5, 2), float32)))
+    thread.start()
+    thread.join()
+    assert not np.shares_memory(there[0], larger)
+
+
+def test_the_measured_memory_has_what_a_thread_keeps():
+    X = np.ones((1024, 16), dtype=np.float32)
+    fast_attention(X, X, X, threads=1, fused=False)
+    taken = peak_bytes(lambda: fast_attention(X, X, X, threads=1, fused=False))
+    assert taken > 128 * 1024 * 4 + X.nbytes  # a tile, and the output
+
+
+def test_what_a_call_gave_is_not_the_memory_that_is_kept():
+    X = draw(np.random.default_rng(8), np.float32, 3, 40, 8)
+    first = fast_attention(*X)
+    before = first.copy()
+    fast_attention(*-X)
+    np.testing.assert_array_equal(first, before)
+
+
 # ------------------------------------------------------------------------------------- helpers
 
 
@@ -425,6 +478,10 @@ def test_two_calls_at_once(large):
     assert blas_threads() == before
 
 
+def show_all(value):
+    """Hide nothing of a tile."""
+
+
 def test_the_compiled_powers_of_hard_scores():
     """Beside numpy's: hidden, huge, tiny and undefined scores, and a query carried on."""
     rng = np.random.default_rng(4)
@@ -445,7 +502,7 @@ def test_the_compiled_powers_of_hard_scores():
         largest[1, :, 3:] = 1.5
         total = np.full_like(largest, 2.0)
         with np.errstate(invalid="ignore", over="ignore", under="ignore"):
-            shrink = powers(own, largest, total, np.exp)
+            shrink = powers(own, largest, total, np.exp, show_all)
         spoilt = np.isnan(total.ravel())
         results.append([X.swapaxes(-1, -2).reshape(12, -1) for X in (own, shrink, total)])
         # A query with a NaN or +inf is lost, and its total says so.
@@ -458,12 +515,12 @@ def test_the_compiled_powers_of_hard_scores():
 def test_the_compiled_exponential_is_exact_to_float32():
     x = np.linspace(-125, 32, 100_001).astype(np.float32)
     own, total = x.reshape(1, -1, 1).copy(), np.zeros((1, 1, 1), dtype=np.float32)
-    assert fused_powers(True)(own, None, total, None) is None
+    assert fused_powers(True)(own, None, total, None, show_all) is None
     exact = np.exp2(x.astype(float))
     assert (np.abs(own.ravel() - exact) <= 2e-7 * exact).all()
     assert total.item() == pytest.approx(exact.sum(), rel=1e-6)
     ends = np.array([[[-np.inf, -1e30, -127, -126, 0, -0.0]]], dtype=np.float32)
-    fused_powers(True)(ends, None, np.zeros((1, 1, 6), dtype=np.float32), None)
+    fused_powers(True)(ends, None, np.zeros((1, 1, 6), dtype=np.float32), None, show_all)
     np.testing.assert_array_equal(ends[0, 0], [0, 0, 0, 2.0**-126, 1, 1])
 
 

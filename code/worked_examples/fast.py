@@ -3,23 +3,28 @@
 The mathematics is that of `blocked_attention`: a tile of scores at a time, and the online softmax.
 What makes it fast is what a tile does not do:
 
-- it is small enough to stay in a core's own cache, and is made, exponentiated and used in place,
-  in a buffer that a thread keeps;
-- it stands on its side, a row a key, so that keys and values are read as they lie, and comes from
-  products so small that OpenBLAS need not copy their factors first;
+- it is small enough to stay in a cache, and is made, exponentiated and used in place,
+  in memory that a thread keeps;
+- it stands on its side, a row a key, so that keys are read as they lie, and comes from products so
+  small that OpenBLAS need not copy their factors first;
+- queries and values are read a vector at a time, from rows that start on a line of the cache: a
+  vector across two lines costs two reads;
 - no maximum is looked for where queries and keys are too short for a large score;
 - the scale goes into the queries, once a block, and with it log2(e): 2^x is quicker than e^x;
 - a query's total is a product with ones, and its output is divided once, at the end;
-- with ``causal`` no tile of the future is made, and only those on the diagonal are masked;
+- with ``causal`` no tile of the future is made, and only those on the diagonal are masked, after
+  exp2, which is slow for -inf;
 - threads take blocks of queries from one list, the longest first, and each multiplies alone:
-  numpy's own threads would get in their way, and are held at one through threadpoolctl.
+  numpy's own threads would get in their way, and are held at one through threadpoolctl. Short
+  blocks of several heads share a tile: between two calls of numpy a thread waits for the other.
 
 With numba installed a tile's softmax is one pass, or two (`fused`). Without either package the
 result is the same, to the last digits.
 
 Tried and not kept: a copy of the keys on its side, which is as quick to multiply but takes its time
 to make; totals from a column of ones beside the values, which saves no more than the copy costs;
-tiles of twice the size; longer sums in one product, which lose digits where weights are equal.
+tiles of half or twice the size; longer sums in one product, which lose digits where weights are
+equal.
 """
 
 import math
@@ -29,7 +34,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, nullcontext
-from functools import cache
+from functools import cache, lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -48,15 +53,17 @@ from worked_examples.fused import fused_powers
 
 __all__ = ["fast_attention"]
 
-TILE = 2**17  # scores; heads that have fewer share a tile
+TILE = 2**19  # scores; heads that have fewer share a tile
 ALONE = 2**19  # scores; up to here threads would take longer to start than they save
 PRODUCT = 10**6  # multiply-adds; OpenBLAS copies the factors of more (on processors with AVX-512)
+LINE = 64  # bytes; a vector of AVX-512, and a line of nearly every processor's cache
+KEPT = 2**23  # bytes; a thread keeps no array for its next call that is larger
 PART = 112  # keys; longer sums would be rounded too often for the last digits
 
 
 def fast_attention(
     Q, K, V, *, mask=None, causal=False, scale=None, bias=None, threads=None, rows=128,
-    columns=1120, fused=None,
+    columns=2240, fused=None,
 ):  # fmt: skip
     """Compute what `scaled_dot_product_attention` does, fast, and without its matrix of scores.
 
@@ -121,6 +128,8 @@ def fast_attention(
     with _first:
         powers = fused_powers(fused) if Q.dtype == np.float32 else None
     ufunc = np.exp2 if small and (powers or _has_quick_exp2(Q.dtype.name)) else np.exp
+    if L_q >= 8 * rows:  # each row is read once a block: less is not worth a copy
+        V = _lined_up(V)
     leading = np.broadcast_shapes(scored[:-2], V.shape[:-2])
     *batch, h = leading or (1,)
     Q, K, V, mask, bias = (
@@ -131,16 +140,16 @@ def fast_attention(
         )
     )  # fmt: skip
     output = np.empty((*batch, h, L_q, V.shape[-1]), dtype=dtype)
-    heads = max(1, min(h, TILE // (rows * columns)))
     part = PRODUCT // (rows * max(Q.shape[-1], V.shape[-1])) // 16 * 16
     part = min(max(part, 16), PART)
     call = _Call(
-        Q, K, V, mask, bias, output, rows, columns, heads, part, _whether("causal", causal), scale,
+        Q, K, V, mask, bias, output, rows, columns, part, _whether("causal", causal), scale,
         ufunc, powers or _powers, small, math.isfinite(most),
     )  # fmt: skip
     todo = deque(
         (*index, slice(first, first + heads), slice(top, top + rows))
         for top in range(0, L_q, rows)[::-1]  # with `causal` the last block is the longest
+        for heads in (_sharing(h, call.end(top), call),)
         for index in np.ndindex(*batch)
         for first in range(0, h, heads)
     )
@@ -162,7 +171,6 @@ class _Call(NamedTuple):
     output: np.ndarray
     rows: int
     columns: int
-    heads: int
     part: int
     causal: bool
     scale: float
@@ -171,10 +179,24 @@ class _Call(NamedTuple):
     small: bool  # no score can be large
     finite: bool  # all values are
 
+    def sees(self, query):
+        """How many keys a query may see with ``causal``; less than 1 is none."""
+        return query + self.K.shape[-2] - self.Q.shape[-2] + 1
+
+    def end(self, top):
+        """How many keys are of use to a block of queries."""
+        L_k = self.K.shape[-2]
+        return min(max(self.sees(top + self.rows - 1), 0), L_k) if self.causal else L_k
+
     @property
     def unit(self):
         """What scores are multiplied by for the power to be e^score."""
         return math.log2(math.e) if self.ufunc is np.exp2 else 1.0
+
+
+def _sharing(heads, keys, call):
+    """Say how many heads share the tile of a block that sees so many keys."""
+    return max(1, min(heads, TILE // (call.rows * max(1, min(keys, call.columns)))))
 
 
 def _share(todo, call, threads):
@@ -191,59 +213,72 @@ def _share(todo, call, threads):
 
 
 def _work(todo, call):
-    """Take blocks from the list until it is empty, all of them in the same buffers."""
-    dtype, parts = call.Q.dtype, -(-call.columns // call.part)
-    tile = np.empty(call.heads * call.rows * call.columns, dtype=dtype)
-    products = np.empty((call.heads, parts, call.rows, call.V.shape[-1]), dtype=dtype)
-    # The least of this and the scores hides the future, and a NaN there too. A row is a key.
-    future = np.where(np.tri(call.rows, dtype=bool).T, np.inf, -np.inf).astype(dtype)
+    """Take blocks from the list until it is empty."""
     with np.errstate(invalid="ignore", over="ignore", under="ignore"):
         while True:
             try:
                 block = todo.popleft()
             except IndexError:
                 return
-            _block(block, call, tile, products, future)
+            _block(block, call)
 
 
-def _block(block, call, tiles, products, future):
+def _block(block, call):
     """Compute the output of one block of queries, a tile of scores at a time."""
+    top = block[-1].start
+    end = call.end(top)
+    if not call.finite:
+        return _plain(block, call, slice(0, end))
     K, V, dtype = call.K[block[:-1]], call.V[block[:-1]], call.Q.dtype
     Q = call.Q[block].swapaxes(-1, -2)
-    Q = np.multiply(Q, dtype.type(call.scale * call.unit), order="C")  # (heads, d_k, rows)
-    (heads, _, rows), (_, L_k, d_v) = Q.shape, V.shape
-    seen = block[-1].start + L_k - call.Q.shape[-2] + 1  # how many keys the first query may see
-    end = seen + rows - 1 if call.causal else L_k
-    if not call.finite:
-        return _plain(block, call, slice(0, max(end, 0)))
+    Q = np.multiply(Q, dtype.type(call.scale * call.unit), out=_space("queries", Q.shape, dtype))
+    (heads, _, rows), d_v = Q.shape, V.shape[-1]
     largest = None if call.small else np.full((heads, 1, rows), np.finfo(dtype).min, dtype=dtype)
     total = np.zeros((heads, 1, rows), dtype=dtype)
     summed = np.zeros((heads, rows, d_v), dtype=dtype)
     for left in range(0, end, call.columns):
         keys = slice(left, min(left + call.columns, end))
-        tile = tiles[: heads * (keys.stop - left) * rows].reshape(heads, -1, rows)
+        tile = _space("tile", (heads, keys.stop - left, rows), dtype)
         parts = list(_in_parts(call.part, K[:, keys], tile, V[:, keys]))
         for k, s, _ in parts:  # (n, d_k) @ (d_k, rows) -> (n, rows)
             np.matmul(k, Q[:, None], out=s)
-        by_query = tile.swapaxes(-1, -2)  # as the bias and the mask lie
         if call.bias is not None:
+            by_query = tile.swapaxes(-1, -2)
             by_query += call.bias[(*block, keys)]
-        if call.causal and keys.stop > seen:  # the diagonal passes through
-            first = max(left, seen)
-            part = tile[:, first - left :]
-            np.fmin(part, future[first - seen + 1 : keys.stop - seen + 1, :rows], out=part)
-        if call.mask is not None:
-            np.copyto(by_query, -np.inf, where=~call.mask[(*block, keys)])
-        shrink = call.powers(tile, largest, total, call.ufunc)
+        shrink = call.powers(
+            tile, largest, total, call.ufunc, partial(_hide, tile, block, keys, call)
+        )
         if shrink is not None:
             summed *= shrink.swapaxes(-1, -2)
-        count = 0
+        count = -(-tile.shape[1] // call.part)
+        products, done = _space("products", (heads, count, rows, d_v), dtype), 0
         for _, s, v in parts:  # (rows, n) @ (n, d_v) -> (rows, d_v)
-            here = products[:heads, count : (count := count + s.shape[1]), :rows]
+            here = products[:, done : (done := done + s.shape[1])]
             np.matmul(s.swapaxes(-1, -2), v, out=here)
-        summed += np.add.reduce(products[:heads, :count, :rows], axis=1)
+        ones = np.ones(count, dtype=dtype)  # a product: quicker than a sum over an axis
+        summed += (ones @ products.reshape(heads, count, -1)).reshape(summed.shape)
     total = np.where(total == 0, 1, total).swapaxes(-1, -2)
-    call.output[block] = np.divide(summed, total, out=summed)
+    np.divide(summed, total, out=call.output[block])
+
+
+def _hide(tile, block, keys, call, value):
+    """Set what a query may not see to a value no larger than any in the tile."""
+    seen = call.sees(block[-1].start)
+    if call.causal and keys.stop > seen:  # the diagonal passes through
+        first = max(keys.start, seen)
+        part = tile[:, first - keys.start :]
+        make = _future if call.rows**2 * tile.itemsize <= KEPT else _future.__wrapped__
+        future = make(call.rows, tile.dtype, value)
+        future = future[first - seen + 1 : keys.stop - seen + 1, : part.shape[-1]]
+        np.fmin(part, future, out=part)  # replaces NaN as well
+    if call.mask is not None:
+        np.copyto(tile.swapaxes(-1, -2), value, where=~call.mask[(*block, keys)])
+
+
+@lru_cache(4)
+def _future(rows, dtype, value):
+    """Give what hides the future, as the least of it and a square tile. A row is a key."""
+    return np.where(np.tri(rows, dtype=bool).T, np.inf, value).astype(dtype)
 
 
 def _in_parts(size, *arrays):
@@ -268,19 +303,62 @@ def _plain(block, call, keys):
         )  # fmt: skip
 
 
+# ----------------------------------------------------------------------------------- memory
+
+
+class _Held(threading.local):
+    """A thread's memory by name, kept for its next call: new memory costs a fault a page."""
+
+    def __init__(self):
+        self.by_name = {}
+
+
+_held = _Held()
+
+
+def _space(name, shape, dtype):
+    """Give this thread's memory of a name as an array, whatever it held."""
+    size = math.prod(shape)
+    array = _held.by_name.get((name, dtype))
+    if array is None or len(array) < size:
+        array = _on_a_line(size, dtype)
+        if array.nbytes <= KEPT:
+            _held.by_name[name, dtype] = array
+    return array[:size].reshape(shape)
+
+
+def _on_a_line(size, dtype):
+    """Make an empty array that starts where a line of the processor's cache does."""
+    array = np.empty(size + LINE // dtype.itemsize, dtype=dtype)
+    first = -array.ctypes.data % LINE // dtype.itemsize
+    return array[first : first + size]
+
+
+def _lined_up(X):
+    """Give the same matrices with rows that start on a cache's lines, copied if they did not."""
+    if X.shape[-1] * X.itemsize % LINE or X.ctypes.data % LINE == 0:
+        return X
+    copy = _on_a_line(X.size, X.dtype).reshape(X.shape)
+    copy[...] = X
+    return copy
+
+
 # ---------------------------------------------------------------------------------- softmax
 
 
-def _powers(scores, largest, total, ufunc):
+def _powers(scores, largest, total, ufunc, hide):
     """Turn a tile of scores into powers, carry on what each query knows, and say the factor."""
     shrink = None
     if largest is not None:
+        hide(-np.inf)
         new = np.maximum(scores.max(axis=-2, keepdims=True), largest)
         scores -= new
         shrink = ufunc(largest - new)
         largest[:] = new
         total *= shrink
     ufunc(scores, out=scores)
+    if largest is None:
+        hide(0.0)  # not before: exp2 of -inf takes eight times as long
     ones = np.ones((1, min(PART, scores.shape[-2])), dtype=scores.dtype)
     for (part,) in _in_parts(PART, scores):
         total += (ones[:, : part.shape[2]] @ part).sum(axis=1)

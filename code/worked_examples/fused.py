@@ -22,10 +22,11 @@ def fused_powers(wanted=None):
     Returns
     -------
     callable or None
-        ``powers(scores, largest, total, ufunc)``, as `fast_attention` calls it for every tile:
-        scores (h, n, L_q) become exp(score - largest) in place; the largest and the total so far,
-        (h, 1, L_q) each, are carried on; it returns by what earlier sums shrink. With None for
-        the largest, scores become 2^score, and it returns None. The last argument is for numpy's
+        ``powers(scores, largest, total, ufunc, hide)``, as `fast_attention` calls it for every
+        tile: ``hide(value)`` sets the scores that a query may not see, here to -inf before all
+        else. Scores (h, n, L_q) become exp(score - largest) in place; the largest and the total
+        so far, (h, 1, L_q) each, are carried on; it returns by what earlier sums shrink. With
+        None for the largest, scores become 2^score, and it returns None. The ufunc is for numpy's
         counterpart.
 
     Raises
@@ -123,7 +124,8 @@ def _compiled():
                 for i in range(tile.shape[1]):
                     total[i] += some[i]
 
-    def powers(scores, largest, total, _):
+    def powers(scores, largest, total, _, hide):
+        hide(-np.inf)
         if largest is None:
             return small(scores, total[:, 0])
         shrink = np.empty_like(largest)

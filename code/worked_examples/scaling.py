@@ -4,6 +4,7 @@ A *draw* is one query and its keys, all entries independent standard normal numb
 """
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
@@ -89,9 +90,23 @@ def sample_scores(d_k, keys=KEYS, draws=DRAWS, seed=SEED):
         For one seed and number of draws, another d_k stretches the same normal numbers, and up
         to 100 keys, fewer keys are the first of the same ones.
     """
+    normal, rng = _normal(draws, max(keys, 100), seed)
+    return np.sqrt(rng.chisquare(d_k, size=(draws, 1))) * normal[:, :keys]
+
+
+def _normal(draws, keys, seed):
+    """Give the normal numbers, and the generator as it is after drawing them."""
+    normal, state = _kept_normal(draws, keys, seed)
+    rng = np.random.default_rng(0)
+    rng.bit_generator.state = state
+    return normal, rng
+
+
+@lru_cache(2)
+def _kept_normal(draws, keys, seed):
+    """Draw once what every move of a slider stretches: it would be most of the time."""
     rng = np.random.default_rng(seed)
-    normal = rng.normal(size=(draws, max(keys, 100)))[:, :keys]
-    return np.sqrt(rng.chisquare(d_k, size=(draws, 1))) * normal
+    return rng.normal(size=(draws, keys)), rng.bit_generator.state
 
 
 # ---------------------------------------------------------------------------------- readings
@@ -100,8 +115,9 @@ def sample_scores(d_k, keys=KEYS, draws=DRAWS, seed=SEED):
 def jacobian_norm(weights):
     """Give the Frobenius norm of the softmax's Jacobian without building the matrix.
 
-    ``diag(a) - a a^T`` has ``a_i (1 - a_i)`` on its diagonal and ``-a_i a_j`` beside it. The
-    squares are added from the smallest up, so that a weight of almost 1 hides none of them.
+    ``diag(a) - a a^T`` has ``a_i (1 - a_i)`` on its diagonal and ``-a_i a_j`` beside it. What
+    stands beside it is summed without the largest weight first: one of almost 1 would hide the
+    others.
 
     Parameters
     ----------
@@ -116,11 +132,16 @@ def jacobian_norm(weights):
     >>> float(jacobian_norm([0.5, 0.5]))
     0.5
     """
-    weights = np.sort(np.asarray(weights, dtype=float), axis=-1)
-    squares = weights**2
-    pairs = squares[..., 1:] * np.cumsum(squares[..., :-1], axis=-1)  # each pair once
-    diagonal = squares * (1 - weights) ** 2
-    return np.sqrt(diagonal.sum(axis=-1) + 2 * pairs.sum(axis=-1))
+    weights = np.asarray(weights, dtype=float)
+    largest = weights.argmax(axis=-1)[..., None]
+    diagonal = (weights * (1 - weights)) ** 2
+    others = weights**2
+    np.put_along_axis(others, largest, 0, axis=-1)
+    rest = others.sum(axis=-1)
+    # Twice the largest with each other one, then those among themselves, a_i a_j and a_j a_i.
+    pairs = 2 * np.take_along_axis(weights, largest, -1)[..., 0] ** 2 * rest
+    pairs += rest**2 - (others**2).sum(axis=-1)
+    return np.sqrt(diagonal.sum(axis=-1) + pairs)
 
 
 def readings(scores):
