@@ -20,6 +20,7 @@ import warnings
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from functools import partial
+from itertools import product
 from unittest.mock import patch
 
 import numpy as np
@@ -41,7 +42,9 @@ MEMORY_TARGET_MIB = 25
 # A kernel that keeps its scores gets no setting that would need more, and none so slow.
 MOST_BYTES, MOST_SECONDS = 3 * 2**30, 6.0
 KEEPS_SCORES = {"plain": 3, "library, eager": 3}
-SETTINGS = [(1024, 1), (1024, 8), (2048, 1), (4096, 1), (4096, 8), (8192, 1), (16384, 1)]
+SETTINGS = [
+    (1024, 1), (1024, 8), (2048, 1), (4096, 1), (4096, 8), (8192, 1), (16384, 1), (16384, 8),
+]  # fmt: skip
 QUICK = [(512, 1), (1024, 1), (1024, 8), (2048, 1)]
 
 
@@ -150,19 +153,19 @@ def ideas(settings, rounds):
     """Time the fast kernel, numpy alone, with one of its ideas undone at a time."""
     rng = np.random.default_rng(0)
     rows = []
-    for L, h in settings:
+    for (L, h), causal in product(settings, (False, True)):
         Q, K, V = rng.normal(size=(3, h, L, WIDTH)).astype(np.float32)
 
-        def call(undone, inputs=(Q, K, V)):
+        def call(undone, inputs=(Q, K, V), causal=causal):
             with patch.multiple(fast, **undone) if undone else nullcontext():
-                return fast_attention(*inputs, fused=False)
+                return fast_attention(*inputs, causal=causal, fused=False)
 
         measured = seconds_in_turn(
             {name: partial(call, undone) for name, undone in UNDONE.items()}, rounds
         )
         base = statistics.median(measured["as it is"])
         rows += [
-            {"L": L, "heads": h, "undone": name,
+            {"L": L, "heads": h, "causal": causal, "undone": name,
              "times as long": statistics.median(taken) / base}
             for name, taken in measured.items()
         ]  # fmt: skip
@@ -338,7 +341,7 @@ def measure(quick=False, rounds=None):
         "what this machine can do": rates,
         f"kernels, float32, d_k = {WIDTH}, on {processors()} processors": rows,
         "slope of time over length, one head, dense": slopes(rows),
-        "fast kernel in numpy, dense, one idea undone": undone,
+        "fast kernel in numpy, one idea undone": undone,
     }
     if sys.platform == "linux":
         tables["peak memory, one head, two threads, fresh processes"] = peaks(quick)

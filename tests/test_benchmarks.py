@@ -74,7 +74,9 @@ def test_every_idea_can_be_undone_and_comes_back():
         with patch.multiple(fast, **undone) if undone else nullcontext():
             np.testing.assert_allclose(fast_attention(Q, K, V, fused=False), plain, atol=1e-5)
     rows = kernels.ideas([(40, 2)], 1)
-    assert [row["undone"] for row in rows] == list(kernels.UNDONE)
+    assert [(row["causal"], row["undone"]) for row in rows] == [
+        (causal, name) for causal in (False, True) for name in kernels.UNDONE
+    ]
     assert rows[0]["times as long"] == 1
     assert before == {name: getattr(fast, name) for name in before}
 
