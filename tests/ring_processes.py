@@ -27,10 +27,11 @@ from worked_examples.ring import (
     deal,
     gather_sequence,
     held_positions,
+    local,
     pairs_of_ranks,
     ring_attention,
 )
-from worked_examples.ring.travel import Ring
+from worked_examples.ring.travel import Hop, Ring
 
 LATE = 120  # seconds after which a rank counts as hanging
 PATIENCE = 4.0  # seconds that a ring waits for a rank that stands still
@@ -249,6 +250,34 @@ def memory(rank, n):
     return found
 
 
+def travel(rank, n):
+    """Work on each block until the next one is there, and write down who had waited for it."""
+    coming, waits, arrived = [], [], []
+    hand_on, wait, absorb = Ring.hand_on, Hop.wait, local.absorb
+
+    def watched(self, outgoing, arriving, *rest, **named):
+        for X in arriving:
+            X.fill_(torch.nan)
+        coming.append(arriving)
+        return hand_on(self, outgoing, arriving, *rest, **named)
+
+    def counted(self):
+        waits.append(1)
+        wait(self)
+
+    def slow(*arguments, **named):
+        if len(arrived) < len(coming):  # not behind the last block
+            end = time.monotonic() + LATE / 4
+            while (missing := any(X.isnan().any() for X in coming[-1])) and time.monotonic() < end:
+                time.sleep(0.01)
+            arrived.append({"there": not missing, "waits": len(waits)})
+        return absorb(*arguments, **named)
+
+    Ring.hand_on, Hop.wait, local.absorb = watched, counted, slow
+    ring_attention(*(deal(X) for X in inputs(8 * n)))
+    return arrived
+
+
 def lost(rank, n, *, ends, at_step, backward=False):
     """Let the last rank end at a step, or stand still, and hear what the others say."""
     hops, hand_on = itertools.count(), Ring.hand_on
@@ -277,6 +306,7 @@ SCENARIOS = {
     "equal": equal,
     "odd": odd,
     "memory": memory,
+    "travel": travel,
     "killed": lambda rank, n: lost(rank, n, ends=True, at_step=n // 2 - 1),
     "killed-backward": lambda rank, n: lost(rank, n, ends=True, at_step=n + 1, backward=True),
     "still": lambda rank, n: lost(rank, n, ends=False, at_step=0),
@@ -292,7 +322,7 @@ def child(folder, name, rank, n):
     )  # fmt: skip
     result = SCENARIOS[name](rank, n)
     (folder / f"{name}-{n}-{rank}.json").write_text(json.dumps(result))
-    if name in ("equal", "odd", "memory"):
+    if name in ("equal", "odd", "memory", "travel"):
         dist.barrier()
         dist.destroy_process_group()
         return

@@ -43,6 +43,7 @@ def ranks(tmp_path_factory):
     folder = tmp_path_factory.mktemp("ring")
     scenarios = [
         "equal:2", "equal:4", "odd:2", "odd:4", "memory:1", "memory:2", "memory:4",
+        "travel:2", "travel:4",
         "killed:2", "killed:4", "killed-backward:4", "still:2", "still:4",
     ]  # fmt: skip
     done = subprocess.run(
@@ -224,6 +225,13 @@ def test_gradients_by_differences():
 def test_a_timeout_is_above_zero(timeout):
     with pytest.raises(ValueError, match="above 0"):
         ring_attention(*[torch.ones(2, 2)] * 3, timeout=timeout)
+
+
+@pytest.mark.parametrize("n", [2, 4])
+def test_the_next_block_travels_while_one_is_computed(ranks, n):
+    """It lies there before the work on the one before has ended, and before anyone waits for it."""
+    for told in finished(ranks, "travel", n):
+        assert told == [{"there": True, "waits": step} for step in range(n - 1)]
 
 
 # ------------------------------------------------------------------------------------ memory
