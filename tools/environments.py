@@ -23,9 +23,11 @@ ROOT = Path(__file__).resolve().parents[1]
 COLAB = Path(__file__).with_name("colab.txt")
 # What drives the tests in Colab's stand-in, and is no part of it.
 DRIVERS = ["playwright", "pytest", "pytest-timeout"]
-# What the tests of the site, and of the pins, look at is not there: JupyterLite, the archive that
-# carries it and the pages' Python move together with Pyodide (CONTRIBUTING.md), not by themselves.
+# What the tests of the site, of the pins and of the checkout look at is not there: JupyterLite, the
+# archive that carries it and the pages' Python move together with Pyodide (CONTRIBUTING.md), not by
+# themselves.
 NOT_NEWEST = [
+    *("test_without_torch", "test_repository"),
     *("test_site", "test_live", "test_lite", "test_offline", "test_typed"),
     *("test_colab", "test_build", "test_launch", "test_publish"),
 ]

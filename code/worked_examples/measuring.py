@@ -87,11 +87,12 @@ def peak_bytes(function):
     if not tracing:
         tracemalloc.start()
     try:
-        before, _ = tracemalloc.get_traced_memory()
-        tracemalloc.reset_peak()
         with ThreadPoolExecutor(1) as fresh:
+            fresh.submit(int).result()  # the thread itself does not count
+            before, _ = tracemalloc.get_traced_memory()
+            tracemalloc.reset_peak()
             result = fresh.submit(function).result()
-        _, most = tracemalloc.get_traced_memory()
+            _, most = tracemalloc.get_traced_memory()
         del result
         return most - before
     finally:

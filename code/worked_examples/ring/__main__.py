@@ -116,7 +116,8 @@ def _run(options, device):
     )  # fmt: skip
     if options.backward:
         output.backward(torch.ones_like(output))
-    peak = _peak_bytes(device) - before
+    # Linux adds up roughly what each processor counted: a peak may read as below the start.
+    peak = max(_peak_bytes(device) - before, 0)
     told = {
         "rank": rank,
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
