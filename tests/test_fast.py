@@ -281,6 +281,11 @@ def test_rows_start_on_a_line_of_the_cache(offset, dtype):
     np.testing.assert_array_equal(ours, X)
     narrow = X[:, :15]
     assert fast._lined_up(narrow) is narrow
+    apart = fast._on_a_line(60, np.dtype(dtype)).reshape(3, 20)[:, :16]  # the first row alone does
+    apart[...] = X
+    ours = fast._lined_up(apart)
+    assert ours.strides[0] % 64 == 0
+    np.testing.assert_array_equal(ours, X)
 
 
 def test_a_thread_keeps_its_memory_but_not_what_is_large(monkeypatch):

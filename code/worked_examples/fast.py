@@ -336,7 +336,9 @@ def _on_a_line(size, dtype):
 
 def _lined_up(X):
     """Give the same matrices with rows that start on a cache's lines, copied if they did not."""
-    if X.shape[-1] * X.itemsize % LINE or X.ctypes.data % LINE == 0:
+    if X.shape[-1] * X.itemsize % LINE:
+        return X  # they could not all
+    if not any(step % LINE for step in (X.ctypes.data, *X.strides[:-1])):
         return X
     copy = _on_a_line(X.size, X.dtype).reshape(X.shape)
     copy[...] = X
