@@ -47,6 +47,8 @@ def copy_book(target):
         if (ROOT / name).is_file():
             (target / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, target / name)
+    # Tests that clone the book ask git which files are its own.
+    subprocess.run(["git", "init", "--quiet"], cwd=target, check=True)
 
 
 def make(folder, wanted, first=()):

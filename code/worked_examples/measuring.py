@@ -210,7 +210,7 @@ def floor_seconds(lengths, d_k=64, rounds=5, seed=0):
 def ideas(L=2048, d_k=64, rounds=5, seed=0):
     """Measure what each idea of the fast kernel is worth, one head, float32, on one thread.
 
-    Tiles come with longer queries first, whose scores may be large.
+    Blocks come with longer queries first, whose scores may be large.
 
     Parameters
     ----------
@@ -227,9 +227,9 @@ def ideas(L=2048, d_k=64, rounds=5, seed=0):
     steps = {
         "plain kernel": lambda: KERNELS["plain"](Q, K, V),
         "one matrix, worked on in place": lambda: _in_place(Q, K, V),
-        "tiles that fit into the cache": lambda: KERNELS["fast"](4 * Q, K, V),
+        "blocks that fit into the cache": lambda: KERNELS["fast"](4 * Q, K, V),
         "no maximum, since no score is large": lambda: KERNELS["fast"](Q, K, V),
-        "no tiles of the future (causal)": lambda: fast_attention(
+        "no blocks of the future (causal)": lambda: fast_attention(
             Q, K, V, causal=True, threads=1, fused=False
         ),
     }
