@@ -4,6 +4,7 @@ import ast
 import json
 import os
 import re
+import subprocess
 import sys
 import tomllib
 
@@ -184,6 +185,16 @@ def test_what_drives_colabs_stand_in_knows_every_setting_of_the_tests():
 
 def test_the_tests_that_newest_leaves_out_exist():
     assert [n for n in environments.NOT_NEWEST if not (ROOT / f"tests/{n}.py").is_file()] == []
+
+
+def test_the_copy_that_is_tried_is_a_checkout(tmp_path):
+    """The tests of Colab ask git for the book's files."""
+    environments.copy_book(tmp_path)
+    command = ["git", "ls-files", "--others", "--exclude-standard"]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert {"README.md", "tests/test_colab.py", "book/01_bottleneck.ipynb"} <= set(
+        ran.stdout.splitlines()
+    )
 
 
 # --- links to other sites ----------------------------------------------------------------------
