@@ -387,7 +387,7 @@ def test_the_floor_grows_with_the_pairs():
 
 def test_ideas_follow_one_another():
     rows = measuring.ideas(L=64, d_k=8, rounds=1)
-    assert [row["step"].split()[0] for row in rows] == ["plain", "one", "tiles", "no", "no"]
+    assert [row["step"].split()[0] for row in rows] == ["plain", "one", "blocks", "no", "no"]
     assert rows[0]["times"] == 1
     assert rows[2]["times"] == pytest.approx(rows[1]["seconds"] / rows[2]["seconds"])
     Q, K, V = np.random.default_rng(0).normal(size=(3, 9, 4)).astype(np.float32)
@@ -396,7 +396,7 @@ def test_ideas_follow_one_another():
         np.testing.assert_allclose(ours, plain, rtol=1e-5)
 
 
-def test_the_tiles_alone_look_for_a_maximum(monkeypatch):
+def test_blocks_of_longer_queries_alone_look_for_a_maximum(monkeypatch):
     looked = []
 
     def powers(scores, largest, *rest):
