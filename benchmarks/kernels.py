@@ -31,8 +31,8 @@ from benchmarks.machine import PLOTS, environment, forget_peak, processors, resi
 from worked_examples import fast
 from worked_examples.attention import scaled_dot_product_attention
 from worked_examples.blocked import blocked_attention
-from worked_examples.fast import _one_blas_thread, fast_attention
-from worked_examples.fused import fused_powers
+from worked_examples.fast import PART, _one_blas_thread, fast_attention
+from worked_examples.fused import fused_kernel
 from worked_examples.measuring import slope
 
 WIDTH = 64
@@ -81,7 +81,7 @@ def calls(Q, K, V, causal, device="cpu"):
     }
     if device != "cpu":
         return {f"{name} ({device})": call for name, call in library.items()}
-    numba = {} if fused_powers() is None else {
+    numba = {} if fused_kernel() is None else {
         "fast, numba": lambda: fast_attention(Q, K, V, causal=causal, fused=True)
     }  # fmt: skip
     return {
@@ -181,15 +181,16 @@ def floor():
     one, other = rng.normal(size=(2, 2048, 2048)).astype(np.float32)
     x = -rng.random((512, 512)).astype(np.float32)
     out = np.empty_like(x)
-    tile = np.zeros((1, *x.shape), dtype=np.float32)
-    most, total = np.zeros((2, 1, 1, 512), dtype=np.float32)
+    tile = np.zeros((PART, 128), dtype=np.float32)  # what the compiled block takes at a time
+    each = np.zeros((3, 128), dtype=np.float32)
+    sizes = {"numba, softmax": tile.size}
     t_one, t_other, t_x = map(torch.from_numpy, (one, other, x))
-    compiled = fused_powers()
+    compiled = fused_kernel()
     threads = torch.get_num_threads()
     products = {"numpy": lambda: one @ other, "torch": lambda: t_one @ t_other}
     powers = {"numpy": lambda: np.exp(x, out=out), "torch": lambda: torch.exp(t_x)}
     if compiled is not None:
-        powers["numba, softmax"] = lambda: compiled(tile, most, total, None, lambda _: None)
+        powers["numba, softmax"] = lambda: compiled.powers(tile, *each)
     rows = []
     for count in sorted({1, processors()}):
         torch.set_num_threads(count)
@@ -204,7 +205,7 @@ def floor():
                 times = seconds_in_turn(powers, 15)
                 rows += [
                     {"rate": f"exponentials, {name}", "threads": 1,
-                     "G a second": x.size / statistics.median(taken) / 1e9}
+                     "G a second": sizes.get(name, x.size) / statistics.median(taken) / 1e9}
                     for name, taken in times.items()
                 ]  # fmt: skip
     torch.set_num_threads(threads)
@@ -280,7 +281,7 @@ def peaks(quick=False):
     """Measure each kernel's peak memory in a fresh process of its own, one head, two threads."""
     lengths = (2048, 4096) if quick else (8192, 32768)
     names = ["library, fused", "fast", "blocked", "plain", "library, eager"]
-    if fused_powers() is not None:
+    if fused_kernel() is not None:
         names.insert(2, "fast, numba")
     rows = []
     for L in lengths:

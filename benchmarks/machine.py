@@ -44,7 +44,7 @@ def load():
 def describe():
     """Return the machine and the versions that matter, by name."""
     found = {"processor": _model(), "processors": processors(), "python": platform.python_version()}
-    for package in ("numpy", "torch", "numba", "threadpoolctl"):
+    for package in ("numpy", "torch", "numba", "scipy", "threadpoolctl"):
         try:
             found[package] = version(package)
         except PackageNotFoundError:

@@ -18,7 +18,7 @@ from worked_examples.attention import (
     scaled_dot_product_attention,
 )
 from worked_examples.fast import fast_attention
-from worked_examples.fused import fused_powers
+from worked_examples.fused import fused_kernel
 from worked_examples.measuring import peak_bytes
 
 PRECISION = {np.float64: 1e-13, np.float32: 2e-6}
@@ -220,7 +220,7 @@ def test_a_number_of_threads_that_cannot_be_is_named():
 @PATHS
 def test_memory_is_the_output_and_a_tile_a_thread(fused):
     """No matrix of scores, and none of what may be seen: over the output, nothing grows."""
-    fused_powers(fused)  # compiling takes more
+    fused_kernel(fused)  # compiling takes more
     for L in (2048, 8192):
         X = np.ones((L, 16), dtype=np.float32)
         taken = peak_bytes(lambda X=X: fast_attention(X, X, X, causal=True, threads=2, fused=fused))
@@ -331,7 +331,7 @@ def forget():
 
     def clear():
         fast._blas.cache_clear()
-        fused_powers.__globals__["_compiled"].cache_clear()
+        fused_kernel.__globals__["_compiled"].cache_clear()
 
     clear()
     yield
@@ -344,14 +344,14 @@ def large():
     return X, scaled_dot_product_attention(*X)[0]
 
 
-@pytest.mark.parametrize("missing", ["numba", "threadpoolctl"])
+@pytest.mark.parametrize("missing", ["numba", "scipy.linalg.cython_blas", "threadpoolctl"])
 def test_without_a_helper_the_result_is_the_same(missing, monkeypatch, forget, large):
     X, plain = large
     monkeypatch.setitem(sys.modules, missing, None)  # importing it is an ImportError
     for threads in (None, 2):
         assert np.abs(fast_attention(*X, threads=threads) - plain).max() < 1e-5
-    if missing == "numba":
-        assert fused_powers() is None
+    if missing != "threadpoolctl":
+        assert fused_kernel() is None
         with pytest.raises(ImportError):
             fast_attention(*X, fused=True)
     else:
@@ -370,9 +370,13 @@ def test_small_sizes_start_no_threads(monkeypatch, fused):
     monkeypatch.setattr(fast, "_pool", refuse)
     X = np.ones((256, 8), dtype=np.float32)
     np.testing.assert_allclose(fast_attention(X, X, X, threads=4, fused=fused), 1, rtol=1e-6)
-    X = np.ones((1024, 8), dtype=np.float32)
-    with pytest.raises(Pool):
-        fast_attention(X, X, X, threads=2, fused=fused)
+    # Compiled threads need not wait for each other, and half of the work is to be done if causal.
+    least, causal = (363, 513) if fused else (725, 1025)
+    for L, options in ((least, {}), (causal, {"causal": True})):
+        X = np.ones((L, 8), dtype=np.float32)
+        with pytest.raises(Pool):
+            fast_attention(X, X, X, threads=2, fused=fused, **options)
+        fast_attention(X[1:], X[1:], X[1:], threads=2, fused=fused, **options)
 
 
 def blas_threads():
@@ -500,33 +504,89 @@ def test_the_compiled_powers_of_hard_scores():
     tile[7] = 0.0
     tile[7, ::2] = -0.0
     tile[8] = np.linspace(-100, 0, 37)
-    results = []
-    for powers in (fast._powers, fused_powers(True)):
-        own = tile.reshape(2, 6, 37).swapaxes(-1, -2).copy()  # two heads, six queries
-        largest = np.full((2, 1, 6), np.finfo(np.float32).min, dtype=np.float32)
-        largest[1, :, 3:] = 1.5
-        total = np.full_like(largest, 2.0)
-        with np.errstate(invalid="ignore", over="ignore", under="ignore"):
-            shrink = powers(own, largest, total, np.exp, show_all)
-        spoilt = np.isnan(total.ravel())
-        results.append([X.swapaxes(-1, -2).reshape(12, -1) for X in (own, shrink, total)])
-        # A query with a NaN or +inf is lost, and its total says so.
-        np.testing.assert_array_equal(spoilt, np.isin(np.arange(12), [3, 4, 5]))
-    for ours, compiled in zip(*results, strict=True):
-        np.testing.assert_allclose(compiled[~spoilt], ours[~spoilt], rtol=1e-6, atol=1e-37)
-    assert (results[1][0][1] == 0).all()
+    before = np.full((12, 1), np.finfo(np.float32).min, dtype=np.float32)
+    before[9:] = 1.5
+    ours = tile[None].swapaxes(-1, -2).copy()  # a row a key
+    largest, total = before.T[None].copy(), np.full((1, 1, 12), 2.0, dtype=np.float32)
+    with np.errstate(invalid="ignore", over="ignore", under="ignore"):
+        shrink = fast._powers(ours, largest, total, np.exp, show_all)
+    compiled, largest = tile.T.copy(), before[:, 0].copy()
+    part, factor = np.empty((2, 12), dtype=np.float32)
+    fused_kernel(True).powers(compiled, part, largest, factor)
+    # A query with a NaN or +inf is lost, and its total says so.
+    spoilt = np.isin(np.arange(12), [3, 4, 5])
+    for found in (total.ravel(), 2 * factor + part):
+        np.testing.assert_array_equal(np.isnan(found), spoilt)
+    for one, other in (
+        (compiled, ours[0]), (factor, shrink.ravel()), (2 * factor + part, total.ravel())
+    ):  # fmt: skip
+        np.testing.assert_allclose(one[..., ~spoilt], other[..., ~spoilt], rtol=1e-6, atol=1e-37)
+    assert (compiled[:, 1] == 0).all()
 
 
 def test_the_compiled_exponential_is_exact_to_float32():
-    x = np.linspace(-125, 32, 100_001).astype(np.float32)
-    own, total = x.reshape(1, -1, 1).copy(), np.zeros((1, 1, 1), dtype=np.float32)
-    assert fused_powers(True)(own, None, total, None, show_all) is None
+    x = np.linspace(-125, 32, 11 * 9091).astype(np.float32).reshape(11, -1)
+    own, total = x.copy(), np.empty(x.shape[1], dtype=np.float32)
+    fused_kernel(True).small_powers(own, total)
     exact = np.exp2(x.astype(float))
-    assert (np.abs(own.ravel() - exact) <= 2e-7 * exact).all()
-    assert total.item() == pytest.approx(exact.sum(), rel=1e-6)
-    ends = np.array([[[-np.inf, -1e30, -127, -126, 0, -0.0]]], dtype=np.float32)
-    fused_powers(True)(ends, None, np.zeros((1, 1, 6), dtype=np.float32), None, show_all)
-    np.testing.assert_array_equal(ends[0, 0], [0, 0, 0, 2.0**-126, 1, 1])
+    assert (np.abs(own - exact) <= 2e-7 * exact).all()
+    np.testing.assert_allclose(total, exact.sum(axis=0), rtol=1e-6)
+    ends = np.array([[-np.inf, -1e30, -127, -126, 0, -0.0]], dtype=np.float32)
+    fused_kernel(True).small_powers(ends, total[:6])
+    np.testing.assert_array_equal(ends[0], [0, 0, 0, 2.0**-126, 1, 1])
+
+
+@PATHS
+def test_the_longest_row(fused):
+    compiled = fused_kernel(fused)
+    X = draw(np.random.default_rng(9), np.float32, 2, 70, 19)
+    X[1, 33] *= 9
+    exact = np.linalg.norm(X.astype(float), axis=-1).max()
+    for same in (X, X[:, ::-1], X.swapaxes(0, 1), np.broadcast_to(X, (3, *X.shape))):
+        assert fast._longest(same, compiled) == pytest.approx(exact, rel=1e-6)
+    for bad in (np.nan, np.inf, -np.inf, 1e30):  # the last one's square is infinite
+        X[0, 4, 2] = bad
+        assert not np.isfinite(fast._longest(X, compiled))
+
+
+def apart(X):
+    """Give the same numbers, not side by side."""
+    return np.stack([X, X], axis=-1)[..., 0]
+
+
+def between_addresses(X):
+    """Give the same numbers, none at an address that is a multiple of its size."""
+    raw = np.zeros(X.nbytes + 1, dtype=np.uint8)
+    raw[1:] = np.frombuffer(X.tobytes(), dtype=np.uint8)
+    found = raw[1:].view(X.dtype).reshape(X.shape)
+    assert found.flags.aligned == (X.itemsize == 1)
+    return found
+
+
+def locked(X):
+    found = X.copy()
+    found.flags.writeable = False
+    return found
+
+
+def of_wider_rows(X):
+    return np.concatenate([X, X], axis=-1)[..., : X.shape[-1]]
+
+
+@PATHS
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(
+    "lie", [apart, between_addresses, locked, of_wider_rows, np.asfortranarray]
+)
+def test_however_inputs_lie_in_memory(lie, causal, fused):
+    rng = np.random.default_rng(10)
+    Q, K, V, bias = (draw(rng, np.float32, 2, *s) for s in ((90, 7), (70, 7), (70, 5), (90, 70)))
+    mask = rng.random((2, 90, 70)) < 0.7
+    for options in ({}, {"mask": mask}, {"mask": mask, "bias": bias}):
+        plain, _ = scaled_dot_product_attention(Q, K, V, causal=causal, **options)
+        lying = {name: lie(X) for name, X in options.items()}
+        ours = fast_attention(lie(Q), lie(K), lie(V), causal=causal, fused=fused, rows=40, **lying)
+        assert np.abs(ours - plain).max() <= 2e-6 * np.abs(V).max()
 
 
 # ------------------------------------------------------------------- without the largest score
@@ -611,7 +671,7 @@ def test_exp2_is_taken_where_numpy_has_it_as_wide_as_exp(numpys, monkeypatch):
     monkeypatch.setattr(np.lib, "introspect", introspect, raising=False)
     if numpys == "says nothing":
         monkeypatch.delattr(np.lib, "introspect")
-    assert fast._has_quick_exp2.__wrapped__("float32") == (numpys == "both wide")
+    assert fast._has_quick_exp2.__wrapped__(np.dtype(np.float32)) == (numpys == "both wide")
 
 
 @PATHS

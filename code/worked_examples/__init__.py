@@ -8,8 +8,8 @@ ground
     `pinned`, which gets files with a known sum.
 shared
     What several topics use: `block`, the rest of a layer; `positions`: what tells it the order;
-    `costs`, which counts; `wordpiece`, which cuts text into tokens; `fused`, a softmax that
-    numba compiles.
+    `costs`, which counts; `wordpiece`, which cuts text into tokens; `fused`, a block of the
+    fast kernel that numba compiles.
 first
     One module a topic with the worked numbers of its chapter: `recurrence`, `lookup`, `scaling`,
     `masking`, `heads`, `series`; `blocked`, `fast`, `window`, `linear` and `cache` are

@@ -18,8 +18,8 @@ What makes it fast is what a tile does not do:
   numpy's own threads would get in their way, and are held at one through threadpoolctl. Short
   blocks of several heads share a tile: between two calls of numpy a thread waits for the other.
 
-With numba installed a tile's softmax is one pass, or two (`fused`). Without either package the
-result is the same, to the last digits.
+With numba and SciPy installed a float32 block is one compiled function (`fused`), without coming
+back to Python. Without any of the packages the result is the same, to the last digits.
 
 Tried and not kept: a copy of the keys on its side, which is as quick to multiply but takes its time
 to make; totals from a column of ones beside the values, which saves no more than the copy costs;
@@ -32,9 +32,10 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from functools import cache, lru_cache, partial
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -49,20 +50,22 @@ from worked_examples.attention import (
     _whether,
     scaled_dot_product_attention,
 )
-from worked_examples.fused import fused_powers
+from worked_examples.fused import fused_kernel, space_for
 
 __all__ = ["fast_attention"]
 
 TILE = 2**19  # scores; heads that have fewer share a tile
 ALONE = 2**19  # scores; up to here threads would take longer to start than they save
+ALONE_FUSED = 2**17  # the same where they need not wait for each other
 PRODUCT = 10**6  # multiply-adds; OpenBLAS copies the factors of more (on processors with AVX-512)
 LINE = 64  # bytes; a vector of AVX-512, and a line of nearly every processor's cache
 KEPT = 2**23  # bytes; a thread keeps no array for its next call that is larger
+NO_MASK, NO_BIAS = np.empty((0, 0), dtype=bool), np.empty((0, 0), dtype=np.float32)
 PART = 112  # keys; longer sums would be rounded too often for the last digits
 
 
 def fast_attention(
-    Q, K, V, *, mask=None, causal=False, scale=None, bias=None, threads=None, rows=128,
+    Q, K, V, *, mask=None, causal=False, scale=None, bias=None, threads=None, rows=None,
     columns=2240, fused=None,
 ):  # fmt: skip
     """Compute what `scaled_dot_product_attention` does, fast, and without its matrix of scores.
@@ -86,9 +89,12 @@ def fast_attention(
         How many blocks are worked on at once; by default one a processor, where numpy's own
         threads can be held back, and otherwise one.
     rows, columns : int
-        How many queries and how many keys a tile has. Each thread holds one tile.
+        How many queries and how many keys a tile has; by default 128 queries, or 160 where a
+        block is compiled, which makes no tile but begins a new sum every so many keys. Each
+        thread holds one tile, and keeps it for its next call.
     fused : bool, optional
-        Whether a float32 tile's softmax is numba's one pass; by default, if numba is installed.
+        Whether a float32 block is one compiled function; by default, if numba and SciPy are
+        installed.
 
     Returns
     -------
@@ -101,7 +107,7 @@ def fast_attention(
     ValueError
         As `scaled_dot_product_attention`, and if threads, rows or columns are less than 1.
     ImportError
-        If fused is true and numba is not installed.
+        If fused is true and numba or SciPy is not installed.
 
     References
     ----------
@@ -121,43 +127,51 @@ def fast_attention(
     scored = (*np.broadcast_shapes(Q.shape[:-2], K.shape[:-2]), L_q, L_k)
     mask = _seen(mask, False, scored)
     bias = None if bias is None else _bias(bias, scored, Q.dtype)
-    rows, columns = min(_length("rows", rows), L_q), min(_length("columns", columns), L_k)
-    threads = _default_threads() if threads is None else _length("threads", threads)
-    scale, most = _scale(scale, Q.shape[-1]), _largest(V)
-    small = bias is None and _are_small(scale * _longest(Q) * _longest(K), most, Q.dtype)
     with _first:
-        powers = fused_powers(fused) if Q.dtype == np.float32 else None
-    ufunc = np.exp2 if small and (powers or _has_quick_exp2(Q.dtype.name)) else np.exp
-    if L_q >= 8 * rows:  # each row is read once a block: less is not worth a copy
+        compiled = fused_kernel(fused) if Q.dtype == np.float32 else None
+    rows = (160 if compiled else 128) if rows is None else _length("rows", rows)
+    rows, columns = min(rows, L_q), min(_length("columns", columns), L_k)
+    threads = _default_threads(compiled) if threads is None else _length("threads", threads)
+    if compiled:
+        Q, K, V, bias = (_aligned(X) for X in (Q, K, V, bias))
+        K, V = _in_rows(K), _in_rows(V)
+    scale, value = _scale(scale, Q.shape[-1]), _longest(V, compiled)
+    score = scale * _longest(Q, compiled) * _longest(K, compiled)
+    small = bias is None and _are_small(score, value, Q.dtype)
+    ufunc = np.exp2 if small and (compiled or _has_quick_exp2(Q.dtype)) else np.exp
+    if L_q >= 8 * rows and not compiled:  # each row is read once a block: less is not worth a copy
         V = _lined_up(V)
     leading = np.broadcast_shapes(scored[:-2], V.shape[:-2])
     *batch, h = leading or (1,)
     Q, K, V, mask, bias = (
-        None if X is None else np.broadcast_to(X, (*batch, h, *shape))  # views, nothing is copied
+        _view(X, (*batch, h, *shape))
         for X, shape in (
             (Q, (L_q, Q.shape[-1])), (K, K.shape[-2:]), (V, V.shape[-2:]),
             (mask, (L_q, L_k)), (bias, (L_q, L_k)),
         )
     )  # fmt: skip
-    output = np.empty((*batch, h, L_q, V.shape[-1]), dtype=dtype)
+    output = np.empty((*batch, h, L_q, V.shape[-1]), dtype=Q.dtype)
     part = PRODUCT // (rows * max(Q.shape[-1], V.shape[-1])) // 16 * 16
-    part = min(max(part, 16), PART)
+    part = min(max(part, 16), PART, columns)
+    compute = partial(_fused_block, compiled.block) if compiled else _block
+    finite = math.isfinite(value) or np.isfinite(V).all()
     call = _Call(
         Q, K, V, mask, bias, output, rows, columns, part, _whether("causal", causal), scale,
-        ufunc, powers or _powers, small, math.isfinite(most),
+        small, ufunc, compute if finite else _plain,
     )  # fmt: skip
     todo = deque(
         (*index, slice(first, first + heads), slice(top, top + rows))
         for top in range(0, L_q, rows)[::-1]  # with `causal` the last block is the longest
         for heads in (_sharing(h, call.end(top), call),)
-        for index in np.ndindex(*batch)
+        for index in product(*map(range, batch))
         for first in range(0, h, heads)
     )
-    if output[..., 0].size * L_k <= ALONE:
+    pairs = math.prod((*batch, h, L_q, L_k)) // (1 + call.causal)
+    if pairs <= (ALONE_FUSED if compiled else ALONE):
         _work(todo, call)
     else:
-        _share(todo, call, min(threads, len(todo)))
-    return output.reshape(*leading, L_q, V.shape[-1])
+        _share(todo, call, min(threads, len(todo)), compiled)
+    return output.reshape(*leading, L_q, V.shape[-1]).astype(dtype, copy=False)
 
 
 class _Call(NamedTuple):
@@ -174,10 +188,14 @@ class _Call(NamedTuple):
     part: int
     causal: bool
     scale: float
-    ufunc: np.ufunc  # exp or exp2
-    powers: Callable
     small: bool  # no score can be large
-    finite: bool  # all values are
+    ufunc: np.ufunc  # exp or exp2
+    compute: Callable  # what is done with a block
+
+    @property
+    def factor(self):
+        """What queries are multiplied by for the powers to be e^score."""
+        return self.scale * (math.log2(math.e) if self.ufunc is np.exp2 else 1)
 
     def sees(self, query):
         """How many keys a query may see with ``causal``; less than 1 is none."""
@@ -188,26 +206,22 @@ class _Call(NamedTuple):
         L_k = self.K.shape[-2]
         return min(max(self.sees(top + self.rows - 1), 0), L_k) if self.causal else L_k
 
-    @property
-    def unit(self):
-        """What scores are multiplied by for the power to be e^score."""
-        return math.log2(math.e) if self.ufunc is np.exp2 else 1.0
-
 
 def _sharing(heads, keys, call):
     """Say how many heads share the tile of a block that sees so many keys."""
     return max(1, min(heads, TILE // (call.rows * max(1, min(keys, call.columns)))))
 
 
-def _share(todo, call, threads):
+def _share(todo, call, threads, compiled=None):
     """Let so many threads, this one among them, take blocks from the list until it is empty."""
-    with _one_blas_thread():
+    with _one_blas_thread(compiled):
         others = [_pool().submit(_work, todo, call) for _ in range(threads - 1)]
         try:
             _work(todo, call)
         finally:
             todo.clear()  # after an error nobody starts another block
-            wait(others)
+            for other in others:
+                other.exception()  # waits
         for other in others:
             other.result()
 
@@ -220,18 +234,16 @@ def _work(todo, call):
                 block = todo.popleft()
             except IndexError:
                 return
-            _block(block, call)
+            call.compute(block, call)
 
 
 def _block(block, call):
-    """Compute the output of one block of queries, a tile of scores at a time."""
+    """Compute the output of one block of queries with numpy, a tile of scores at a time."""
     top = block[-1].start
     end = call.end(top)
-    if not call.finite:
-        return _plain(block, call, slice(0, end))
     K, V, dtype = call.K[block[:-1]], call.V[block[:-1]], call.Q.dtype
     Q = call.Q[block].swapaxes(-1, -2)
-    Q = np.multiply(Q, dtype.type(call.scale * call.unit), out=_space("queries", Q.shape, dtype))
+    Q = np.multiply(Q, dtype.type(call.factor), out=_space("queries", Q.shape, dtype))
     (heads, _, rows), d_v = Q.shape, V.shape[-1]
     largest = None if call.small else np.full((heads, 1, rows), np.finfo(dtype).min, dtype=dtype)
     total = np.zeros((heads, 1, rows), dtype=dtype)
@@ -245,9 +257,7 @@ def _block(block, call):
         if call.bias is not None:
             by_query = tile.swapaxes(-1, -2)
             by_query += call.bias[(*block, keys)]
-        shrink = call.powers(
-            tile, largest, total, call.ufunc, partial(_hide, tile, block, keys, call)
-        )
+        shrink = _powers(tile, largest, total, call.ufunc, partial(_hide, tile, block, keys, call))
         if shrink is not None:
             summed *= shrink.swapaxes(-1, -2)
         count = -(-tile.shape[1] // call.part)
@@ -255,10 +265,11 @@ def _block(block, call):
         for _, s, v in parts:  # (rows, n) @ (n, d_v) -> (rows, d_v)
             here = products[:, done : (done := done + s.shape[1])]
             np.matmul(s.swapaxes(-1, -2), v, out=here)
-        ones = np.ones(count, dtype=dtype)  # a product: quicker than a sum over an axis
-        summed += (ones @ products.reshape(heads, count, -1)).reshape(summed.shape)
-    total = np.where(total == 0, 1, total).swapaxes(-1, -2)
-    np.divide(summed, total, out=call.output[block])
+        # A product with ones is quicker than a sum over an axis.
+        together = _ones(count, dtype) @ products.reshape(heads, count, -1)
+        summed += together.reshape(summed.shape)
+    np.maximum(total, np.finfo(dtype).tiny, out=total)  # 0 / 0 is 0 here
+    np.divide(summed, total.swapaxes(-1, -2), out=call.output[block])
 
 
 def _hide(tile, block, keys, call, value):
@@ -270,15 +281,19 @@ def _hide(tile, block, keys, call, value):
         make = _future if call.rows**2 * tile.itemsize <= KEPT else _future.__wrapped__
         future = make(call.rows, tile.dtype, value)
         future = future[first - seen + 1 : keys.stop - seen + 1, : part.shape[-1]]
-        np.fmin(part, future, out=part)  # replaces NaN as well
+        # fmin replaces NaN as well; a product is quicker, and powers of small scores are no NaN.
+        (np.fmin if value else np.multiply)(part, future, out=part)
     if call.mask is not None:
         np.copyto(tile.swapaxes(-1, -2), value, where=~call.mask[(*block, keys)])
 
 
 @lru_cache(4)
 def _future(rows, dtype, value):
-    """Give what hides the future, as the least of it and a square tile. A row is a key."""
-    return np.where(np.tri(rows, dtype=bool).T, np.inf, value).astype(dtype)
+    """Give what hides the future, as the least of it and a square tile, or for 0 their product.
+
+    A row is a key.
+    """
+    return np.where(np.tri(rows, dtype=bool).T, np.inf if value else 1, value).astype(dtype)
 
 
 def _in_parts(size, *arrays):
@@ -291,8 +306,26 @@ def _in_parts(size, *arrays):
         yield [X[:, None, whole:] for X in arrays]
 
 
-def _plain(block, call, keys):
+def _fused_block(compute, block, call):
+    """Compute one block of queries, of one head after another, by the compiled function."""
+    *index, heads, queries = block
+    top, end = queries.start, call.end(queries.start)
+    size = space_for(call.rows, call.part, call.Q.shape[-1], call.V.shape[-1])
+    space = _space("block", (size,), call.Q.dtype)
+    for head in range(call.Q.shape[-3])[heads]:
+        rows, keys = (*index, head, queries), (*index, head)
+        compute(
+            call.Q[rows], call.K[keys], call.V[keys], call.output[rows],
+            NO_MASK if call.mask is None else call.mask[rows],
+            NO_BIAS if call.bias is None else call.bias[rows],
+            space, call.part, call.columns, call.sees(top) if call.causal else end, end,
+            np.float32(call.factor), call.small,
+        )  # fmt: skip
+
+
+def _plain(block, call):
     """Compute a block as the plain kernel does: its care for values such as NaN takes time."""
+    keys = slice(0, call.end(block[-1].start))
     call.output[block] = 0
     if keys.stop:
         call.output[block], _ = scaled_dot_product_attention(
@@ -334,13 +367,29 @@ def _on_a_line(size, dtype):
     return array[first : first + size]
 
 
+def _view(X, shape):
+    """Give an array, or None, in another shape: nothing is copied."""
+    return X if X is None or X.shape == shape else np.broadcast_to(X, shape)
+
+
+def _aligned(X):
+    """Give an array, or None, whose numbers lie at addresses that are multiples of their size."""
+    return X if X is None or X.flags.aligned else X.copy()
+
+
+def _in_rows(X):
+    """Give the same matrices with their numbers in rows without gaps, copied if they had any."""
+    gaps = X.strides[-2:] != (X.shape[-1] * X.itemsize, X.itemsize)
+    return np.ascontiguousarray(X) if gaps else X
+
+
 def _lined_up(X):
     """Give the same matrices with rows that start on a cache's lines, copied if they did not."""
     if X.shape[-1] * X.itemsize % LINE:
         return X  # they could not all
     if not any(step % LINE for step in (X.ctypes.data, *X.strides[:-1])):
         return X
-    copy = _on_a_line(X.size, X.dtype).reshape(X.shape)
+    copy = _space("values", X.shape, X.dtype)
     copy[...] = X
     return copy
 
@@ -361,10 +410,14 @@ def _powers(scores, largest, total, ufunc, hide):
     ufunc(scores, out=scores)
     if largest is None:
         hide(0.0)  # not before: exp2 of -inf takes eight times as long
-    ones = np.ones((1, min(PART, scores.shape[-2])), dtype=scores.dtype)
     for (part,) in _in_parts(PART, scores):
-        total += (ones[:, : part.shape[2]] @ part).sum(axis=1)
+        total += (_ones(part.shape[2], part.dtype)[None] @ part).sum(axis=1)
     return shrink
+
+
+@lru_cache(256)
+def _ones(n, dtype):
+    return np.ones(n, dtype=dtype)
 
 
 def _are_small(score, value, dtype):
@@ -377,22 +430,19 @@ def _are_small(score, value, dtype):
     return abs(score) <= limit and math.exp(-limit) <= value <= math.exp(limit)
 
 
-def _longest(X):
+def _longest(X, compiled=None):
     """Give the length of the longest vector: |q k| is at most the product of two of them."""
+    if compiled and X.flags.c_contiguous:
+        return compiled.longest(X.reshape(-1, X.shape[-1]))
     with np.errstate(invalid="ignore", over="ignore", under="ignore"):
         return math.sqrt(np.einsum("...d,...d->...", X, X).max(initial=0))
-
-
-def _largest(X):
-    """Give the largest entry, whatever its sign; NaN if one is."""
-    return float(np.maximum(X.max(initial=0), -X.min(initial=0)))
 
 
 @cache
 def _has_quick_exp2(dtype):
     """Say if this processor's vectors are as wide in numpy's exp2 as in its exp: by far not all."""
     try:
-        found = np.lib.introspect.opt_func_info("^exp2?$", dtype)
+        found = np.lib.introspect.opt_func_info("^exp2?$", dtype.name)
     except AttributeError:  # numpy before 2.1 does not say
         return False
     widths = {loop["current"] for loops in found.values() for loop in loops.values()}
@@ -402,17 +452,20 @@ def _has_quick_exp2(dtype):
 # ---------------------------------------------------------------------------------- threads
 
 
-def _default_threads():
+def _default_threads(compiled=None):
     with _first:
-        if _blas() is None:
+        if _blas(compiled) is None:
             return 1
     here = getattr(os, "sched_getaffinity", None)
     return len(here(0)) if here else os.cpu_count() or 1
 
 
 @cache
-def _blas():
-    """Give threadpoolctl's hold on numpy's matrix products, or None: finding it takes long."""
+def _blas(compiled=None):
+    """Give threadpoolctl's hold on matrix products, or None: finding it takes long.
+
+    The compiled function's are another library's, which is not there before.
+    """
     try:
         from threadpoolctl import ThreadpoolController
     except ImportError:
@@ -433,10 +486,10 @@ _first = threading.Lock()
 
 
 @contextmanager
-def _one_blas_thread():
-    """Hold numpy's products at one thread each; the setting is one for all, so calls take turns."""
+def _one_blas_thread(compiled=None):
+    """Hold matrix products at one thread each; the setting is one for all, so calls take turns."""
     with _first:
-        blas = _blas()
+        blas = _blas(compiled)
     with _turn, nullcontext() if blas is None else blas.limit(limits=1):
         yield
 

@@ -1,42 +1,67 @@
-"""The powers of a tile of scores, compiled by numba where that is installed.
+"""A block of the fast kernel in one compiled function, where numba and SciPy are installed.
 
-numpy walks over a tile three times, for the maxima, the differences and the powers, and its exp
-minds more than a softmax needs. Here it is twice, or once where no maximum is needed.
+numpy comes back to Python after every product and every pass over the scores, and only one thread
+may be in Python at a time. Here a thread computes a block of queries from its first key to its last
+without coming back, so the scores of a few keys are made, exponentiated and used while they lie in
+the nearest cache. numba compiles it; the products are those of SciPy's BLAS.
 """
 
+from collections.abc import Callable
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["fused_powers"]
+__all__ = ["Fused", "fused_kernel", "space_for"]
 
 
-def fused_powers(wanted=None):
-    """Give the compiled powers of a float32 tile; the first call compiles, for about a second.
+class Fused(NamedTuple):
+    """Compiled functions of float32 arrays; matrices are contiguous but for Q, seen and bias.
+
+    Attributes
+    ----------
+    block : callable
+        ``block(Q, K, V, output, seen, bias, space, part, columns, sees, end, factor, small)``:
+        attention of the queries, (n, d_k), over the first `end` of the keys, written to the
+        output, (n, d_v). `seen` and `bias` are (n, L_k), or have no element. `space` is memory of
+        ``space_for(n, part, d_k, d_v)`` numbers. Scores are made for `part` keys at a time, and
+        sums begun anew every `columns` keys. The first query sees the first `sees` keys, each
+        next query one more. Queries are multiplied by `factor`; with `small` no maximum is taken
+        off, and powers are those of 2.
+    small_powers, powers : callable
+        ``small_powers(scores, total)`` and ``powers(scores, total, largest, shrink)``: what is
+        done with the scores of some keys, (keys, n), in place.
+    longest : callable
+        The length of a matrix's longest row; NaN or infinite if an entry is.
+    """
+
+    block: Callable
+    small_powers: Callable
+    powers: Callable
+    longest: Callable
+
+
+def fused_kernel(wanted=None):
+    """Give the compiled functions; the first call compiles, for some seconds.
 
     Parameters
     ----------
     wanted : bool, optional
-        True: it must be there. False: it is not asked for. By default, if numba is installed.
+        True: they must be there. False: they are not asked for. By default, if numba and SciPy
+        are installed.
 
     Returns
     -------
-    callable or None
-        ``powers(scores, largest, total, ufunc, hide)``, as `fast_attention` calls it for every
-        tile: ``hide(value)`` sets the scores that a query may not see, here to -inf before all
-        else. Scores (h, n, L_q) become exp(score - largest) in place; the largest and the total
-        so far, (h, 1, L_q) each, are carried on; it returns by what earlier sums shrink. With
-        None for the largest, scores become 2^score, and it returns None. The ufunc is for numpy's
-        counterpart.
+    Fused or None
 
     Raises
     ------
     ImportError
-        If it must be there and numba is not.
+        If they must be there and a package is not.
 
     Examples
     --------
-    >>> fused_powers(False) is None
+    >>> fused_kernel(False) is None
     True
     """
     if wanted is False:
@@ -49,6 +74,25 @@ def fused_powers(wanted=None):
         return None
 
 
+def space_for(n, part, d_k, d_v):
+    """Count the numbers that a block of n queries keeps while it is computed.
+
+    Parameters
+    ----------
+    n, part, d_k, d_v : int
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> space_for(128, 112, 64, 64)
+    39552
+    """
+    return n * (d_k + part + 2 * d_v + 5)
+
+
 def _coefficients():
     """Fit (2^r - 1) / r by a polynomial, for r up to a half: float32 sees no difference."""
     r = np.cos(np.pi * (np.arange(64) + 0.5) / 64) / 2
@@ -58,6 +102,7 @@ def _coefficients():
 @cache
 def _compiled():
     import numba
+    import scipy.linalg.cython_blas  # noqa: F401  numba's products are made there
 
     f32, i32 = np.float32, np.int32
     c1, c2, c3, c4, c5, c6 = _coefficients().astype(f32)
@@ -86,50 +131,128 @@ def _compiled():
         return p if x > f32(-87) else (f32(0) if x <= f32(-87) else x)  # what is left is NaN
 
     # Queries lie side by side: an instruction takes several, each with a maximum and a total.
-    # Totals are those of 64 keys at a time: a longer sum would be rounded too often.
     options = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", "nsz"}}
 
-    @numba.njit("void(f4[:,:,::1], f4[:,::1])", **options)
-    def small(scores, totals):
-        for h in range(len(scores)):
-            tile, total, some = scores[h], totals[h], np.empty_like(totals[h])
-            for first in range(0, len(tile), 64):
-                some[:] = 0
-                for j in range(first, min(first + 64, len(tile))):
-                    for i in range(tile.shape[1]):
-                        p = power_of_two(tile[j, i])
-                        tile[j, i] = p
-                        some[i] += p
-                for i in range(tile.shape[1]):
-                    total[i] += some[i]
+    @numba.njit("void(f4[:,::1], f4[::1])", **options)
+    def small_powers(scores, total):
+        """Raise 2 to the scores of some keys, (keys, queries), in place, and total them."""
+        total[:] = 0
+        for j in range(scores.shape[0]):
+            for i in range(scores.shape[1]):
+                p = power_of_two(scores[j, i])
+                scores[j, i] = p
+                total[i] += p
 
-    @numba.njit("void(f4[:,:,::1], f4[:,::1], f4[:,::1], f4[:,::1])", **options)
-    def any_size(scores, largest, totals, shrink):
-        for h in range(len(scores)):
-            tile, total, some, new = scores[h], totals[h], np.empty_like(totals[h]), largest[h]
-            before = new.copy()
-            for j in range(len(tile)):
-                for i in range(tile.shape[1]):
-                    new[i] = max(new[i], tile[j, i])
-            for i in range(tile.shape[1]):
-                shrink[h, i] = power_of_e(before[i] - new[i])
-                total[i] *= shrink[h, i]
-            for first in range(0, len(tile), 64):
-                some[:] = 0
-                for j in range(first, min(first + 64, len(tile))):
-                    for i in range(tile.shape[1]):
-                        p = power_of_e(tile[j, i] - new[i])
-                        tile[j, i] = p
-                        some[i] += p
-                for i in range(tile.shape[1]):
-                    total[i] += some[i]
+    @numba.njit("void(f4[:,::1], f4[::1], f4[::1], f4[::1])", **options)
+    def powers(scores, total, largest, shrink):
+        """Raise e to scores less the largest so far; say by what earlier sums shrink for it."""
+        for i in range(scores.shape[1]):
+            shrink[i] = largest[i]
+        for j in range(scores.shape[0]):
+            for i in range(scores.shape[1]):
+                largest[i] = max(largest[i], scores[j, i])
+        for i in range(scores.shape[1]):
+            shrink[i] = power_of_e(shrink[i] - largest[i])
+        total[:] = 0
+        for j in range(scores.shape[0]):
+            for i in range(scores.shape[1]):
+                p = power_of_e(scores[j, i] - largest[i])
+                scores[j, i] = p
+                total[i] += p
 
-    def powers(scores, largest, total, _, hide):
-        hide(-np.inf)
-        if largest is None:
-            return small(scores, total[:, 0])
-        shrink = np.empty_like(largest)
-        any_size(scores, largest[:, 0], total[:, 0], shrink[:, 0])
-        return shrink
+    @numba.njit(**options)
+    def hide(scores, seen, sees):
+        """Set to -inf what a query may not see: the first sees so many of these keys."""
+        for j in range(max(sees, 0), scores.shape[0]):
+            for i in range(min(j - sees + 1, scores.shape[1])):
+                scores[j, i] = -np.inf
+        if seen.size:
+            for i in range(scores.shape[1]):
+                for j in range(scores.shape[0]):
+                    if not seen[i, j]:
+                        scores[j, i] = -np.inf
 
-    return powers
+    def read(dtype, layout="A"):
+        return numba.types.Array(dtype, 2, layout, readonly=True)
+
+    f4, i8 = numba.float32, numba.int64
+    signature = numba.void(
+        read(f4), read(f4, "C"), read(f4, "C"), f4[:, ::1], read(numba.boolean), read(f4),
+        f4[::1], i8, i8, i8, i8, f4, numba.boolean,
+    )  # fmt: skip
+
+    @numba.njit(signature, **options)
+    def block(Q, K, V, output, seen, bias, space, part, columns, sees, end, factor, small):
+        (n, d_k), d_v = Q.shape, V.shape[1]
+        at = n * d_k
+        queries = space[:at].reshape(d_k, n)
+        tile, at = space[at : at + n * part].reshape(part, n), at + n * part
+        product, at = space[at : at + n * d_v].reshape(n, d_v), at + n * d_v
+        some, at = space[at : at + n * d_v].reshape(n, d_v), at + n * d_v
+        vectors = space[at : at + 5 * n].reshape(5, n)
+        total, some_total, part_total, largest, shrink = (
+            vectors[0],
+            vectors[1],
+            vectors[2],
+            vectors[3],
+            vectors[4],
+        )
+        for i in range(n):
+            for d in range(d_k):
+                queries[d, i] = Q[i, d] * factor
+        output[:] = 0
+        total[:] = 0
+        largest[:] = np.finfo(np.float32).min
+        for left in range(0, end, columns):  # a longer sum would be rounded too often
+            some[:] = 0
+            some_total[:] = 0
+            right = min(left + columns, end)
+            for first in range(left, right, part):
+                last = min(first + part, right)
+                scores = tile[: last - first]
+                np.dot(K[first:last], queries, scores)
+                if bias.size:
+                    for i in range(n):
+                        for j in range(last - first):
+                            scores[j, i] += bias[i, first + j]
+                if last > sees or seen.size:
+                    hide(scores, seen[:, first:last], sees - first)
+                if small:
+                    small_powers(scores, part_total)
+                else:
+                    powers(scores, part_total, largest, shrink)
+                    for i in range(n):
+                        total[i] *= shrink[i]
+                        some_total[i] *= shrink[i]
+                        for d in range(d_v):
+                            output[i, d] *= shrink[i]
+                            some[i, d] *= shrink[i]
+                np.dot(scores.T, V[first:last], product)
+                for i in range(n):
+                    some_total[i] += part_total[i]
+                    for d in range(d_v):
+                        some[i, d] += product[i, d]
+            for i in range(n):
+                total[i] += some_total[i]
+                for d in range(d_v):
+                    output[i, d] += some[i, d]
+        for i in range(n):
+            if total[i] != 0:
+                for d in range(d_v):
+                    output[i, d] /= total[i]
+
+    # Sums of squares in any order, which is that of an instruction's several.
+    in_any_order = {**options, "fastmath": {"contract", "nsz", "reassoc"}}
+
+    @numba.njit(f4(read(f4, "C")), **in_any_order)
+    def longest(X):
+        most = total = f32(0)
+        for i in range(X.shape[0]):
+            square = f32(0)
+            for d in range(X.shape[1]):
+                square += X[i, d] * X[i, d]
+            most = max(most, square)
+            total += square  # which a NaN does not leave
+        return np.sqrt(most) if np.isfinite(total) else f32(np.nan)
+
+    return Fused(block, small_powers, powers, longest)
