@@ -4,6 +4,7 @@ import json
 import re
 from functools import cache
 from html import unescape
+from statistics import median
 from urllib.parse import urldefrag
 
 import pytest
@@ -137,6 +138,27 @@ def test_a_slider_works_in_a_frame_of_another_origin(course, site):
     origins = {"/".join(url.split("/")[:3]) for url in page.requests}
     assert len(origins) == 2
     assert site in origins
+
+
+@pytest.mark.parametrize(
+    ("names", "width", "height"),
+    [(EXPLORERS, 1280, 640), (EXPLORERS, 390, 1000),
+     ([name for name in FILES if name not in EXPLORERS], 1280, 600)],
+    ids=["explorers", "explorers on a phone", "figures"],
+)  # fmt: skip
+def test_the_heights_that_the_page_for_teachers_says_are_enough_for_most(
+    names, width, height, browser, site
+):
+    assert f"{height:,}" in soup(SITE / f"{embed.PAGE}.html").get_text()
+    context = browser.new_context(viewport={"width": width, "height": 100})
+    page = context.new_page()
+    needed = []
+    for name in names:
+        page.goto(f"{site}/embed/{name}")
+        needed.append(page.evaluate("document.documentElement.scrollHeight"))
+    context.close()
+    assert median(needed) <= height
+    assert height < 1.5 * max(needed)  # and not far more than any needs
 
 
 @pytest.mark.parametrize(

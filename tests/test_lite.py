@@ -406,3 +406,26 @@ def test_every_package_that_is_served_is_on_the_page_of_licences():
     packages = set(json.loads(settings.read_text("utf-8"))["packages"]) - {"worked-examples"}
     assert len(packages) > 30
     assert [name for name in sorted(packages) if name not in page] == []
+
+
+def test_versions_and_counts_on_the_page_of_licences_are_those_that_are_served():
+    page = (ROOT / "book/licences.md").read_text("utf-8")
+    stated = dict(re.findall(r"\[([^\]]+)\]\([^)]*\) (\d+(?:\.\d+)+\w?)", page))
+    pins = dict(re.findall(r"(?m)^([\w.-]+)==([\w.]+)", (ROOT / "requirements.txt").read_text()))
+    (settings,) = LITE.glob("python-*/pyodide-lock-*.json")
+    served = json.loads(settings.read_text("utf-8"))
+    inside = {name: package["version"] for name, package in served["packages"].items()}
+    style = next((ROOT / "vendor/katex").glob("*.css")).read_text("utf-8")
+    emscripten = served["info"]["platform"].removeprefix("emscripten_").replace("_", ".")
+    assert stated == {
+        "KaTeX": re.search(r'\.katex-version:+after\{content:"([\d.]+)"', style)[1],
+        "Pyodide": served["info"]["version"], "CPython": served["info"]["python"],
+        "Emscripten": emscripten, "NumPy": inside["numpy"],
+        "JupyterLite": pins["jupyterlite-core"],
+        "Pyodide kernel": pins["jupyterlite-pyodide-kernel"],
+        "ipywidgets": pins["ipywidgets"], "pandas": inside["pandas"],
+        "Matplotlib": inside["matplotlib"], "IPython": inside["ipython"],
+        "OpenSSL": inside["openssl"],
+    }  # fmt: skip
+    carried = json.loads((LITE / "build/third-party-licenses.json").read_text("utf-8"))
+    assert f"what those carry, {len(carried['packages'])} packages" in page

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from sphinx_ext import contents
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text()
@@ -31,6 +32,12 @@ def test_a_link_leads_to_a_file(link):
 def test_every_chapter_is_listed():
     listed = {link for link in LINKS if link.endswith(".ipynb") and "://" not in link}
     assert listed == {f"book/{path.name}" for path in (ROOT / "book").glob("*.ipynb")}
+
+
+@pytest.mark.parametrize("path", contents.chapters(ROOT), ids=lambda path: path.stem)
+def test_a_chapter_is_listed_by_its_title(path):
+    title = contents.title_of(contents.read(path)[1])
+    assert f"| [{title}](book/{path.name}) |" in README
 
 
 def test_every_target_that_it_names_exists():
