@@ -90,21 +90,15 @@ def sample_scores(d_k, keys=KEYS, draws=DRAWS, seed=SEED):
         For one seed and number of draws, another d_k stretches the same normal numbers, and up
         to 100 keys, fewer keys are the first of the same ones.
     """
-    normal, rng = _normal(draws, max(keys, 100), seed)
+    normal, state = _normal(draws, max(keys, 100), seed)
+    rng = np.random.default_rng(0)
+    rng.bit_generator.state = state
     return np.sqrt(rng.chisquare(d_k, size=(draws, 1))) * normal[:, :keys]
 
 
-def _normal(draws, keys, seed):
-    """Give the normal numbers, and the generator as it is after drawing them."""
-    normal, state = _kept_normal(draws, keys, seed)
-    rng = np.random.default_rng(0)
-    rng.bit_generator.state = state
-    return normal, rng
-
-
 @lru_cache(2)
-def _kept_normal(draws, keys, seed):
-    """Draw once what every move of a slider stretches: it would be most of the time."""
+def _normal(draws, keys, seed):
+    """Draw once what every move of a slider stretches, and say the generator's state after it."""
     rng = np.random.default_rng(seed)
     return rng.normal(size=(draws, keys)), rng.bit_generator.state
 
