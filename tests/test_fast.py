@@ -453,6 +453,62 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
 
+COMPILING = """
+import os
+import sys
+import threading
+
+import numpy as np
+
+from worked_examples import fast, fused
+
+X = np.ones((300, 16), dtype=np.float32)
+begun = threading.Event()
+compiled = fused._compiled
+
+
+def slow():
+    begun.set()
+    return compiled()
+
+
+fused._compiled = slow
+other = threading.Thread(target=lambda: fast.fast_attention(X, X, X, fused=True))
+other.start()
+begun.wait()
+child = os.fork()
+if not child:
+    output = fast.fast_attention(X, X, X, fused=True)
+    os._exit(0 if np.abs(output - 1).max() < 1e-5 else 1)
+other.join()
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_process_that_is_forked_while_another_thread_compiles_is_no_worse_for_it():
+    """The compiler's own lock would stay locked in the child: the fork waits for it."""
+    ran = subprocess.run([sys.executable, "-c", COMPILING], timeout=120, check=False)
+    assert ran.returncode == 0
+
+
+AT_THE_END = """
+import atexit
+
+import numpy as np
+
+from worked_examples.fast import fast_attention
+
+X = np.ones((1100, 16), dtype=np.float32)
+atexit.register(lambda: print(fast_attention(X, X, X, threads=2).mean()))
+"""
+
+
+def test_it_computes_while_python_ends():
+    ran = subprocess.run([sys.executable, "-c", AT_THE_END], capture_output=True, text=True)
+    assert (ran.stdout, ran.stderr) == ("1.0\n", "")
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_forked_process_starts_threads_of_its_own():
     """The parent's are not there, nor is the one that held the lock: no use in waiting for them."""
@@ -534,6 +590,56 @@ def test_the_compiled_exponential_is_exact_to_float32():
     ends = np.array([[-np.inf, -1e30, -127, -126, 0, -0.0]], dtype=np.float32)
     fused_kernel(True).small_powers(ends, total[:6])
     np.testing.assert_array_equal(ends[0], [0, 0, 0, 2.0**-126, 1, 1])
+
+
+@PATHS
+@pytest.mark.parametrize(
+    ("Q", "K", "V", "scale"),
+    [
+        ([0], [0, 0], [3e38, 3e38], 1.0),  # a sum of values would be infinite
+        ([0], [0] * 300, [1e36] * 300, 1.0),
+        ([3e38], [-0.5], [7], 2.0),  # a query times the scale would be
+        ([1e35], [1e-35, 2e-35], [1, 2], 1e4),
+        ([1e15], [1e-30, 2e-30], [1, 2], 1e24),
+        ([1e-23], [1, -0.5, 0.3], [1, 2, 3], 1e25),  # the square of a query is none
+        ([1e-23], [1, -0.5, 0.3], [1, 2, 3], -2e25),
+        ([1], [1e-23, 0], [1, 2], 1e25),
+        ([0], [1, 2], [1, 2], 1.7e308),
+    ],
+)
+def test_at_the_ends_of_the_range(Q, K, V, scale, fused):
+    Q, K, V = (np.array(X, dtype=np.float32)[:, None] for X in (Q, K, V))
+    plain, _ = scaled_dot_product_attention(Q, K, V, scale=scale)
+    ours = fast_attention(Q, K, V, scale=scale, fused=fused)
+    np.testing.assert_allclose(ours, plain, rtol=1e-6)
+
+
+def test_a_bias_beyond_the_range_is_named_and_nothing_else_is_said():
+    X = np.ones((3, 2), dtype=np.float32)
+    with np.errstate(all="raise"), pytest.raises(ValueError, match="bias"):
+        fast_attention(X, X, X, bias=np.array([[1e39, 0, 0]]))
+
+
+@PATHS
+def test_what_is_there_once_is_copied_once(fused):
+    """Keys that groups of heads share, as a view, with gaps between their rows."""
+    fused_kernel(fused)
+    X = draw(np.random.default_rng(11), np.float32, 2048, 4, 64)
+    K = np.broadcast_to(X.swapaxes(0, 1)[:, None], (4, 16, 2048, 64))
+    Q = draw(np.random.default_rng(12), np.float32, 4, 16, 1, 64)
+    assert peak_bytes(lambda: fast_attention(Q, K, K, fused=fused)) < 4 * X.nbytes
+    plain, _ = scaled_dot_product_attention(Q, K, K)
+    assert np.abs(fast_attention(Q, K, K, fused=fused) - plain).max() < 1e-5
+
+
+def test_heads_of_few_scores_share_a_tile(monkeypatch):
+    asked = []
+    monkeypatch.setattr(fast, "fused_kernel", asked.append)
+    for L in (15, 16):
+        X = np.ones((L, 4), dtype=np.float32)
+        fast_attention(X, X, X)
+        fast_attention(X, X, X, fused=True)
+    assert asked == [False, True, None, True]
 
 
 @PATHS

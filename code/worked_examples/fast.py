@@ -33,7 +33,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from functools import cache, lru_cache, partial
 from itertools import product
 from typing import NamedTuple
@@ -57,6 +57,7 @@ __all__ = ["fast_attention"]
 TILE = 2**19  # scores; heads that have fewer share a tile
 ALONE = 2**19  # scores; up to here threads would take longer to start than they save
 ALONE_FUSED = 2**17  # the same where they need not wait for each other
+FEW = 2**8  # scores of a head; up to here sharing a tile is quicker than a compiled block each
 PRODUCT = 10**6  # multiply-adds; OpenBLAS copies the factors of more (on processors with AVX-512)
 LINE = 64  # bytes; a vector of AVX-512, and a line of nearly every processor's cache
 KEPT = 2**23  # bytes; a thread keeps no array for its next call that is larger
@@ -91,10 +92,11 @@ def fast_attention(
     rows, columns : int
         How many queries and how many keys a tile has; by default 128 queries, or 160 where a
         block is compiled, which makes no tile but begins a new sum every so many keys. Each
-        thread holds one tile, and keeps it for its next call.
+        thread holds one tile, and keeps it for its next call. Few columns, where keys are many,
+        lose digits: sums are rounded once a tile.
     fused : bool, optional
         Whether a float32 block is one compiled function; by default, if numba and SciPy are
-        installed.
+        installed and a head has some hundred scores or more.
 
     Returns
     -------
@@ -107,7 +109,7 @@ def fast_attention(
     ValueError
         As `scaled_dot_product_attention`, and if threads, rows or columns are less than 1.
     ImportError
-        If fused is true and numba or SciPy is not installed.
+        If fused is true, inputs are float32, and numba or SciPy is not installed.
 
     References
     ----------
@@ -126,7 +128,10 @@ def fast_attention(
     L_q, L_k = Q.shape[-2], K.shape[-2]
     scored = (*np.broadcast_shapes(Q.shape[:-2], K.shape[:-2]), L_q, L_k)
     mask = _seen(mask, False, scored)
-    bias = None if bias is None else _bias(bias, scored, Q.dtype)
+    with np.errstate(over="ignore"):
+        bias = None if bias is None else _bias(bias, scored, Q.dtype)
+    if fused is None and L_q * L_k < FEW:
+        fused = False
     with _first:
         compiled = fused_kernel(fused) if Q.dtype == np.float32 else None
     rows = (160 if compiled else 128) if rows is None else _length("rows", rows)
@@ -135,9 +140,11 @@ def fast_attention(
     if compiled:
         Q, K, V, bias = (_aligned(X) for X in (Q, K, V, bias))
         K, V = _in_rows(K), _in_rows(V)
-    scale, value = _scale(scale, Q.shape[-1]), _longest(V, compiled)
-    score = scale * _longest(Q, compiled) * _longest(K, compiled)
-    small = bias is None and _are_small(score, value, Q.dtype)
+    scale = _scale(scale, Q.shape[-1])
+    query, key, value = (_longest(X, compiled) for X in (Q, K, V))
+    small = bias is None and _are_small(scale * query * key, value, Q.dtype)
+    finite = math.isfinite(value) or np.isfinite(V).all()
+    in_range = finite and _stays_finite(V, L_k, value) and _stays_finite(Q, scale, query)
     ufunc = np.exp2 if small and (compiled or _has_quick_exp2(Q.dtype)) else np.exp
     if L_q >= 8 * rows and not compiled:  # each row is read once a block: less is not worth a copy
         V = _lined_up(V)
@@ -154,10 +161,9 @@ def fast_attention(
     part = PRODUCT // (rows * max(Q.shape[-1], V.shape[-1])) // 16 * 16
     part = min(max(part, 16), PART, columns)
     compute = partial(_fused_block, compiled.block) if compiled else _block
-    finite = math.isfinite(value) or np.isfinite(V).all()
     call = _Call(
         Q, K, V, mask, bias, output, rows, columns, part, _whether("causal", causal), scale,
-        small, ufunc, compute if finite else _plain,
+        small, ufunc, compute if in_range else _plain,
     )  # fmt: skip
     todo = deque(
         (*index, slice(first, first + heads), slice(top, top + rows))
@@ -215,7 +221,10 @@ def _sharing(heads, keys, call):
 def _share(todo, call, threads, compiled=None):
     """Let so many threads, this one among them, take blocks from the list until it is empty."""
     with _one_blas_thread(compiled):
-        others = [_pool().submit(_work, todo, call) for _ in range(threads - 1)]
+        others = []
+        with suppress(RuntimeError):  # while Python ends, no thread starts any more
+            for _ in range(threads - 1):
+                others.append(_pool().submit(_work, todo, call))
         try:
             _work(todo, call)
         finally:
@@ -374,13 +383,19 @@ def _view(X, shape):
 
 def _aligned(X):
     """Give an array, or None, whose numbers lie at addresses that are multiples of their size."""
-    return X if X is None or X.flags.aligned else X.copy()
+    return X if X is None or X.flags.aligned else _copied(X)
 
 
 def _in_rows(X):
     """Give the same matrices with their numbers in rows without gaps, copied if they had any."""
     gaps = X.strides[-2:] != (X.shape[-1] * X.itemsize, X.itemsize)
-    return np.ascontiguousarray(X) if gaps else X
+    return _copied(X) if gaps else X
+
+
+def _copied(X):
+    """Give the same matrices, copied in rows without gaps; those that lie at one place, once."""
+    once = tuple(slice(None if step else 1) for step in X.strides[:-2])
+    return np.broadcast_to(X[once].copy(), X.shape)
 
 
 def _lined_up(X):
@@ -431,11 +446,24 @@ def _are_small(score, value, dtype):
 
 
 def _longest(X, compiled=None):
-    """Give the length of the longest vector: |q k| is at most the product of two of them."""
+    """Give a bound of the longest vector's length: |q k| is at most the product of two of them.
+
+    A square may be too small for its dtype, and is then short by no more than the least number.
+    """
     if compiled and X.flags.c_contiguous:
-        return compiled.longest(X.reshape(-1, X.shape[-1]))
+        square = compiled.longest(X.reshape(-1, X.shape[-1])) ** 2
+    else:
+        with np.errstate(invalid="ignore", over="ignore", under="ignore"):
+            square = np.einsum("...d,...d->...", X, X).max(initial=0)
+    return math.sqrt(square + X.shape[-1] * np.finfo(X.dtype).tiny)
+
+
+def _stays_finite(X, factor, longest):
+    """Say if what is finite in X is so times a factor, and ask its numbers only if in doubt."""
+    if abs(factor) * longest < float(np.finfo(X.dtype).max):
+        return True
     with np.errstate(invalid="ignore", over="ignore", under="ignore"):
-        return math.sqrt(np.einsum("...d,...d->...", X, X).max(initial=0))
+        return not (np.isfinite(X) & ~np.isfinite(X * X.dtype.type(factor))).any()
 
 
 @cache
@@ -495,11 +523,16 @@ def _one_blas_thread(compiled=None):
 
 
 def _start_anew():
-    """Forget in a forked process what only its parent has: threads, and who holds the lock."""
+    """Forget in a forked process what only its parent has: threads, and who holds a lock."""
     global _turn, _first
     _turn, _first = threading.Lock(), threading.Lock()
     _pool.cache_clear()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_start_anew)
+    # A fork waits for who compiles: the compiler's own lock would stay locked in the child.
+    os.register_at_fork(
+        before=lambda: _first.acquire(),
+        after_in_parent=lambda: _first.release(),
+        after_in_child=_start_anew,
+    )

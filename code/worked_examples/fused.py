@@ -64,7 +64,7 @@ def fused_kernel(wanted=None):
     >>> fused_kernel(False) is None
     True
     """
-    if wanted is False:
+    if wanted is not None and not wanted:
         return None
     try:
         return _compiled()
