@@ -239,9 +239,8 @@ def test_a_site_under_a_prefix(browser):
         notebook = Notebook(context, f"{address}/some/prefix").open("05_heads")
         imports = notebook.cell("import numpy as np")
         imports.click()
-        notebook.page.keyboard.press("Shift+Enter")
-        expect(imports.locator(PROMPT)).to_have_text("[*]:")  # while Python starts
-        expect(imports.locator(PROMPT)).to_have_text("[1]:", timeout=PATIENCE)
+        notebook.run(imports)
+        expect(imports.locator(PROMPT)).to_have_text("[1]:")
         assert notebook.page.locator(FAILED).count() == 0
         assert notebook.elsewhere() == []
         assert notebook.missing == []
