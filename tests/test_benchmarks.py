@@ -101,6 +101,20 @@ def test_times_slopes_and_plot_with_a_gpu(monkeypatch, tmp_path):
     assert kernels.plot(rows, rates).read_text("utf-8").count("products alone") >= 1
 
 
+def test_what_takes_long_is_left_out_but_not_what_has_a_target(monkeypatch):
+    monkeypatch.setattr(kernels, "MOST_SECONDS", 0.0)
+    monkeypatch.setattr(kernels, "gpu", lambda: None)
+    rates = [{"rate": "multiply-adds, numpy", "G a second": 50.0}]
+    with torch.inference_mode():
+        rows = kernels.times([(32, 1), (64, 1)], 1, rates)
+    first, *later = [
+        {row["kernel"] for row in rows if (row["L"], row["causal"]) == key}
+        for key in [(32, False), (32, True), (64, False), (64, True)]
+    ]
+    assert first > {"blocked", "plain"}
+    assert later == [{"library, fused", "fast", "fast, numba"}] * 3
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="asks the kernel of Linux")
 def test_a_peak_is_that_of_the_kernel():
     """The plain kernel holds three matrices of scores at once."""

@@ -130,6 +130,8 @@ def fast_attention(
     mask = _seen(mask, False, scored)
     with np.errstate(over="ignore"):
         bias = None if bias is None else _bias(bias, scored, Q.dtype)
+
+    # Who computes, and how much at a time.
     if fused is None and L_q * L_k < FEW:
         fused = False
     with _first:
@@ -137,6 +139,8 @@ def fast_attention(
     rows = (160 if compiled else 128) if rows is None else _length("rows", rows)
     rows, columns = min(rows, L_q), min(_length("columns", columns), L_k)
     threads = _default_threads(compiled) if threads is None else _length("threads", threads)
+
+    # What the numbers allow.
     if compiled:
         Q, K, V, bias = (_aligned(X) for X in (Q, K, V, bias))
         K, V = _in_rows(K), _in_rows(V)
@@ -146,6 +150,8 @@ def fast_attention(
     finite = math.isfinite(value) or np.isfinite(V).all()
     in_range = finite and _stays_finite(V, L_k, value) and _stays_finite(Q, scale, query)
     ufunc = np.exp2 if small and (compiled or _has_quick_exp2(Q.dtype)) else np.exp
+
+    # How they lie, and what every thread reads.
     if L_q >= 8 * rows and not compiled:  # each row is read once a block: less is not worth a copy
         V = _lined_up(V)
     leading = np.broadcast_shapes(scored[:-2], V.shape[:-2])
@@ -165,6 +171,8 @@ def fast_attention(
         Q, K, V, mask, bias, output, rows, columns, part, _whether("causal", causal), scale,
         small, ufunc, compute if in_range else _plain,
     )  # fmt: skip
+
+    # The list of blocks, and who takes from it.
     todo = deque(
         (*index, slice(first, first + heads), slice(top, top + rows))
         for top in range(0, L_q, rows)[::-1]  # with `causal` the last block is the longest
