@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tools import lite, runtime
-from tools.browser import new_profile
+from tools.browser import new_profile, wait_for_kernel
 from tools.serve import served
 
 from benchmarks.machine import ROOT
@@ -77,7 +77,7 @@ def first_cell(context, address):
     page = context.new_page()
     page.set_default_timeout(PATIENCE_MS)
     page.goto(f"{address}/{lite.START}?path={CHAPTER}")
-    page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]").wait_for()
+    wait_for_kernel(page)
     page.locator(".jp-CodeCell").filter(has_text=FIRST).first.click()
     page.keyboard.press("Shift+Enter")
     taken = page.wait_for_function(RUN, arg=FIRST).json_value()

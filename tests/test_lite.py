@@ -13,6 +13,7 @@ from conftest import ROOT, SITE
 from playwright.sync_api import expect
 from sphinx_ext import lite as serving
 from tools import lite, notebooks, runtime
+from tools.browser import wait_for_kernel
 from tools.serve import Quiet, served
 
 from worked_examples import explorers
@@ -65,7 +66,7 @@ class Notebook:
 
     def open(self, chapter=CHAPTER):
         self.page.goto(f"{self.site}/lite/{lite.START}?path=book/{chapter}.ipynb")
-        self.page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]").wait_for()
+        wait_for_kernel(self.page)
         return self
 
     def run_all(self):

@@ -57,5 +57,15 @@ def main():
     return 0
 
 
+def wait_for_kernel(page):
+    """Wait until a notebook of JupyterLite has its kernel: a cell run before is not run at all.
+
+    The notebook says *idle* at first, before it knows of any.
+    """
+    page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]").wait_for()
+    if not page.workers:
+        page.wait_for_event("worker")
+
+
 if __name__ == "__main__":
     sys.exit(main())
