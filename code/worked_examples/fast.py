@@ -459,7 +459,7 @@ def _longest(X, compiled=None):
     A square may be too small for its dtype, and is then short by no more than the least number.
     """
     if compiled and X.flags.c_contiguous:
-        square = compiled.longest(X.reshape(-1, X.shape[-1])) ** 2
+        square = compiled.longest(X.reshape(-1, X.shape[-1]))
     else:
         with np.errstate(invalid="ignore", over="ignore", under="ignore"):
             square = np.einsum("...d,...d->...", X, X).max(initial=0)

@@ -32,7 +32,7 @@ class Fused(NamedTuple):
         ``small_powers(scores, total)`` and ``powers(scores, total, largest, shrink)``: what is
         done with the scores of some keys, (keys, n), in place.
     longest : callable
-        The length of a matrix's longest row; NaN or infinite if an entry is.
+        The square of the length of a matrix's longest row; NaN if an entry is no finite number.
     """
 
     block: Callable
@@ -253,6 +253,6 @@ def _compiled():
                 square += X[i, d] * X[i, d]
             most = max(most, square)
             total += square  # which a NaN does not leave
-        return np.sqrt(most) if np.isfinite(total) else f32(np.nan)
+        return most if np.isfinite(total) else f32(np.nan)
 
     return Fused(block, small_powers, powers, longest)
