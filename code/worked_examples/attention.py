@@ -762,19 +762,27 @@ def _require_vector(name, array, width):
 
 def _require_matching(Q, K, V):
     """Check everything about three shapes that matmul would report in other words or not at all."""
-    shapes = f"got Q {Q.shape}, K {K.shape}, V {V.shape}"
+
+    def wrong(what):
+        return ValueError(f"{what}; got Q {Q.shape}, K {K.shape}, V {V.shape}")
+
     if min(Q.ndim, K.ndim, V.ndim) < 2:
-        raise ValueError(f"Q, K and V need a row a position, so two axes at least; {shapes}")
+        raise wrong("Q, K and V need a row a position, so two axes at least")
     if Q.shape[-1] != K.shape[-1]:
-        raise ValueError(f"queries and keys must have one width d_k; {shapes}")
+        raise wrong("queries and keys must have one width d_k")
     if K.shape[-2] != V.shape[-2]:
-        raise ValueError(f"each key needs one value, so K and V one length L_k; {shapes}")
+        raise wrong("each key needs one value, so K and V one length L_k")
     if 0 in Q.shape[-2:] + K.shape[-2:] + V.shape[-2:]:
-        raise ValueError(f"lengths and widths must be at least 1; {shapes}")
+        raise wrong("lengths and widths must be at least 1")
     try:
-        np.broadcast_shapes(Q.shape[:-2], K.shape[:-2], V.shape[:-2])
+        _broadcast(Q.shape[:-2], K.shape[:-2], V.shape[:-2])
     except ValueError:
-        raise ValueError(f"leading dimensions do not broadcast; {shapes}") from None
+        raise wrong("leading dimensions do not broadcast") from None
+
+
+def _broadcast(first, *others):
+    """Give the shape of several together, as `numpy.broadcast_shapes`, which takes its time."""
+    return np.broadcast_shapes(first, *others) if any(o != first for o in others) else first
 
 
 def _length(name, value, least=1):

@@ -1,30 +1,28 @@
 """Exact attention at the speed of the machine's matrix products, beside `blocked`, which explains.
 
 The mathematics is that of `blocked_attention`: a tile of scores at a time, and the online softmax.
-What makes it fast is what a tile does not do:
+What makes it fast is what is done with a tile:
 
-- it is small enough to stay in a cache, and is made, exponentiated and used in place,
-  in memory that a thread keeps;
-- it stands on its side, a row a key, so that keys are read as they lie, and comes from products so
-  small that OpenBLAS need not copy their factors first;
-- queries and values are read a vector at a time, from rows that start on a line of the cache: a
-  vector across two lines costs two reads;
+- it is made, exponentiated and used in place, in memory that a thread keeps and that starts on a
+  line of the cache, by products so small that OpenBLAS need not copy their factors first;
+- it stands on its side, a row a key, so that keys are read as they lie;
+- several groups of rows, and short heads, share it: each step is one call of numpy for all of them,
+  and between two calls a thread may have to wait for another;
 - no maximum is looked for where queries and keys are too short for a large score;
 - the scale goes into the queries, once a block, and with it log2(e): 2^x is quicker than e^x;
-- a query's total is a product with ones, and its output is divided once, at the end;
+- values have a column of ones beside them, so that a product of weights and values has the
+  weights' total too; an output is divided once, at the end;
 - with ``causal`` no tile of the future is made, and only those on the diagonal are masked, after
   exp2, which is slow for -inf;
 - threads take blocks of queries from one list, the longest first, and each multiplies alone:
-  numpy's own threads would get in their way, and are held at one through threadpoolctl. Short
-  blocks of several heads share a tile: between two calls of numpy a thread waits for the other.
+  numpy's own threads would get in their way, and are held at one through threadpoolctl.
 
 With numba and SciPy installed a float32 block is one compiled function (`fused`), without coming
 back to Python. Without any of the packages the result is the same, to the last digits.
 
 Tried and not kept: a copy of the keys on its side, which is as quick to multiply but takes its time
-to make; totals from a column of ones beside the values, which saves no more than the copy costs;
-tiles of half or twice the size; longer sums in one product, which lose digits where weights are
-equal.
+to make; totals from a sum of their own, or from a product with ones; products of twice the rows;
+longer sums in one product, which lose digits where weights are equal.
 """
 
 import math
@@ -33,7 +31,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from functools import cache, lru_cache, partial
 from itertools import product
 from typing import NamedTuple
@@ -43,6 +41,7 @@ import numpy as np
 from worked_examples.attention import (
     _as_floats,
     _bias,
+    _broadcast,
     _length,
     _require_matching,
     _scale,
@@ -54,20 +53,22 @@ from worked_examples.fused import fused_kernel, space_for
 
 __all__ = ["fast_attention"]
 
-TILE = 2**19  # scores; heads that have fewer share a tile
-ALONE = 2**19  # scores; up to here threads would take longer to start than they save
+TILE = 2**21  # scores; who has fewer shares a tile with others
+ROWS, ROWS_FUSED = 64, 160  # queries of a product; of a compiled block
+GROUPS = 4  # of rows that share a tile; with `causal` each computes what the last may see
+ALONE = 2**18  # scores; up to here threads would take longer to start than they save
 ALONE_FUSED = 2**17  # the same where they need not wait for each other
 FEW = 2**8  # scores of a head; up to here sharing a tile is quicker than a compiled block each
 PRODUCT = 10**6  # multiply-adds; OpenBLAS copies the factors of more (on processors with AVX-512)
 LINE = 64  # bytes; a vector of AVX-512, and a line of nearly every processor's cache
 KEPT = 2**23  # bytes; a thread keeps no array for its next call that is larger
 NO_MASK, NO_BIAS = np.empty((0, 0), dtype=bool), np.empty((0, 0), dtype=np.float32)
-PART = 112  # keys; longer sums would be rounded too often for the last digits
+PART = 128  # keys; longer sums would be rounded too often for the last digits
 
 
 def fast_attention(
     Q, K, V, *, mask=None, causal=False, scale=None, bias=None, threads=None, rows=None,
-    columns=2240, fused=None,
+    columns=2304, fused=None,
 ):  # fmt: skip
     """Compute what `scaled_dot_product_attention` does, fast, and without its matrix of scores.
 
@@ -90,10 +91,11 @@ def fast_attention(
         How many blocks are worked on at once; by default one a processor, where numpy's own
         threads can be held back, and otherwise one.
     rows, columns : int
-        How many queries and how many keys a tile has; by default 128 queries, or 160 where a
-        block is compiled, which makes no tile but begins a new sum every so many keys. Each
-        thread holds one tile, and keeps it for its next call. Few columns, where keys are many,
-        lose digits: sums are rounded once a tile.
+        How many queries a product takes, by default 64, or 160 where a block is compiled; and
+        how many keys a tile has at most. A tile has several groups of so many rows, up to some
+        two million scores; each thread holds one, and keeps it for its next call. Few columns,
+        where keys are many, lose digits: sums are rounded once a tile. A compiled block makes
+        no tile but begins a new sum every so many keys.
     fused : bool, optional
         Whether a float32 block is one compiled function; by default, if numba and SciPy are
         installed and a head has some hundred scores or more.
@@ -126,19 +128,23 @@ def fast_attention(
     (Q, K, V), dtype = _as_floats(Q=Q, K=K, V=V)
     _require_matching(Q, K, V)
     L_q, L_k = Q.shape[-2], K.shape[-2]
-    scored = (*np.broadcast_shapes(Q.shape[:-2], K.shape[:-2]), L_q, L_k)
+    scored = (*_broadcast(Q.shape[:-2], K.shape[:-2]), L_q, L_k)
     mask = _seen(mask, False, scored)
     with np.errstate(over="ignore"):
         bias = None if bias is None else _bias(bias, scored, Q.dtype)
 
-    # Who computes, and how much at a time.
+    # Who computes, and how many queries and keys make a product.
     if fused is None and L_q * L_k < FEW:
         fused = False
     with _first:
         compiled = fused_kernel(fused) if Q.dtype == np.float32 else None
-    rows = (160 if compiled else 128) if rows is None else _length("rows", rows)
+    rows = (ROWS_FUSED if compiled else ROWS) if rows is None else _length("rows", rows)
     rows, columns = min(rows, L_q), min(_length("columns", columns), L_k)
     threads = _default_threads(compiled) if threads is None else _length("threads", threads)
+    part = PRODUCT // (rows * max(Q.shape[-1], V.shape[-1] + 1)) // 16 * 16
+    part = min(max(part, 16), PART, columns)
+    if not compiled:
+        part = _without_rest(part, L_k)
 
     # What the numbers allow.
     if compiled:
@@ -152,40 +158,40 @@ def fast_attention(
     ufunc = np.exp2 if small and (compiled or _has_quick_exp2(Q.dtype)) else np.exp
 
     # How they lie, and what every thread reads.
-    if L_q >= 8 * rows and not compiled:  # each row is read once a block: less is not worth a copy
-        V = _lined_up(V)
-    leading = np.broadcast_shapes(scored[:-2], V.shape[:-2])
-    *batch, h = leading or (1,)
+    shape = _broadcast(scored[:-2], V.shape[:-2])
+    *batch, h = leading = shape or (1,)
+    output = np.empty((*leading, L_q, V.shape[-1]), dtype=Q.dtype)
+    if in_range and not compiled and L_q >= 2 * rows:
+        V = _with_ones(V)  # each row is read once a block: for less it is not worth a copy
     Q, K, V, mask, bias = (
-        _view(X, (*batch, h, *shape))
+        _view(X, (*leading, *shape))
         for X, shape in (
             (Q, (L_q, Q.shape[-1])), (K, K.shape[-2:]), (V, V.shape[-2:]),
             (mask, (L_q, L_k)), (bias, (L_q, L_k)),
         )
     )  # fmt: skip
-    output = np.empty((*batch, h, L_q, V.shape[-1]), dtype=Q.dtype)
-    part = PRODUCT // (rows * max(Q.shape[-1], V.shape[-1])) // 16 * 16
-    part = min(max(part, 16), PART, columns)
     compute = partial(_fused_block, compiled.block) if compiled else _block
     call = _Call(
-        Q, K, V, mask, bias, output, rows, columns, part, _whether("causal", causal), scale,
-        small, ufunc, compute if in_range else _plain,
+        Q, K, V, mask, bias, output, rows, columns // part * part, part, _whether("causal", causal),
+        scale, small, ufunc, compute if in_range else _plain,
     )  # fmt: skip
 
     # The list of blocks, and who takes from it.
+    pairs = output[..., 0].size * L_k // (1 + call.causal)
+    alone = pairs <= (ALONE_FUSED if compiled else ALONE)
+    threads = 1 if alone else threads
+    groups, heads = (1, _sharing(call)) if compiled else _stacked(call, threads)
     todo = deque(
-        (*index, slice(first, first + heads), slice(top, top + rows))
-        for top in range(0, L_q, rows)[::-1]  # with `causal` the last block is the longest
-        for heads in (_sharing(h, call.end(top), call),)
+        (*index, slice(first, first + heads), queries)
+        for queries in _cut(L_q, rows, groups)
         for index in product(*map(range, batch))
         for first in range(0, h, heads)
     )
-    pairs = math.prod((*batch, h, L_q, L_k)) // (1 + call.causal)
-    if pairs <= (ALONE_FUSED if compiled else ALONE):
+    if alone:
         _work(todo, call)
     else:
         _share(todo, call, min(threads, len(todo)), compiled)
-    return output.reshape(*leading, L_q, V.shape[-1]).astype(dtype, copy=False)
+    return output.reshape(*shape, *output.shape[-2:]).astype(dtype, copy=False)
 
 
 class _Call(NamedTuple):
@@ -209,21 +215,54 @@ class _Call(NamedTuple):
     @property
     def factor(self):
         """What queries are multiplied by for the powers to be e^score."""
-        return self.scale * (math.log2(math.e) if self.ufunc is np.exp2 else 1)
+        factor = self.scale * (math.log2(math.e) if self.ufunc is np.exp2 else 1)
+        return self.Q.dtype.type(factor)
 
     def sees(self, query):
         """How many keys a query may see with ``causal``; less than 1 is none."""
         return query + self.K.shape[-2] - self.Q.shape[-2] + 1
 
-    def end(self, top):
+    def end(self, queries):
         """How many keys are of use to a block of queries."""
         L_k = self.K.shape[-2]
-        return min(max(self.sees(top + self.rows - 1), 0), L_k) if self.causal else L_k
+        return min(max(self.sees(queries.stop - 1), 0), L_k) if self.causal else L_k
 
 
-def _sharing(heads, keys, call):
-    """Say how many heads share the tile of a block that sees so many keys."""
-    return max(1, min(heads, TILE // (call.rows * max(1, min(keys, call.columns)))))
+def _without_rest(most, L_k):
+    """Give the most keys, up to a limit and above its half, of which L_k is a multiple, if any."""
+    return next((n for n in (most, *range(most // 4 * 4, most // 2, -4)) if L_k % n == 0), most)
+
+
+def _sharing(call):
+    """Say how many heads share a compiled block: as many as are too few to start a thread for."""
+    return max(1, min(call.Q.shape[-3], ALONE_FUSED // (call.rows * call.K.shape[-2])))
+
+
+def _stacked(call, threads):
+    """Say how many groups of rows, and of how many heads, share a tile of numpy's.
+
+    As many as fit, but no more than a thread's fair share; half of that with ``causal``, where one
+    block is longer than another.
+    """
+    *batch, h, L_q, _ = call.output.shape
+    fit = max(1, TILE // (call.rows * min(call.K.shape[-2], call.columns)))
+    whole, turns = L_q // call.rows, threads * (1 + call.causal)
+    stacks = math.prod((*batch, h, whole))
+    blocks = -(-stacks // (turns * min(fit, GROUPS))) * turns  # as many for every thread
+    groups = min(whole, -(-stacks // blocks))
+    return groups, max(1, min(h, fit // groups, stacks // turns // groups))
+
+
+def _cut(L_q, rows, groups):
+    """Cut the queries into blocks of so many groups of rows, the last first, and what is left.
+
+    With ``causal`` the last block is the longest.
+    """
+    whole = L_q // rows * rows
+    size = groups * rows
+    yield from (slice(top, min(top + size, whole)) for top in range(0, whole, size)[::-1])
+    if whole < L_q:
+        yield slice(whole, L_q)
 
 
 def _share(todo, call, threads, compiled=None):
@@ -256,77 +295,114 @@ def _work(todo, call):
 
 def _block(block, call):
     """Compute the output of one block of queries with numpy, a tile of scores at a time."""
-    top = block[-1].start
-    end = call.end(top)
-    K, V, dtype = call.K[block[:-1]], call.V[block[:-1]], call.Q.dtype
-    Q = call.Q[block].swapaxes(-1, -2)
-    Q = np.multiply(Q, dtype.type(call.factor), out=_space("queries", Q.shape, dtype))
-    (heads, _, rows), d_v = Q.shape, V.shape[-1]
-    largest = None if call.small else np.full((heads, 1, rows), np.finfo(dtype).min, dtype=dtype)
-    total = np.zeros((heads, 1, rows), dtype=dtype)
-    summed = np.zeros((heads, rows, d_v), dtype=dtype)
+    queries, end, dtype = block[-1], call.end(block[-1]), call.Q.dtype
+    if not end:
+        call.output[block] = 0
+        return
+    end = min(-(-end // call.part) * call.part, call.K.shape[-2])  # whole parts: a rest takes time
+    K, V, Q = call.K[block[:-1]][:, None], call.V[block[:-1]][:, None], call.Q[block]
+    rows, width = min(call.rows, queries.stop - queries.start), call.output.shape[-1] + 1
+    Q = Q.reshape(len(Q), -1, rows, Q.shape[-1]).swapaxes(-1, -2)
+    Q = np.multiply(Q, call.factor, out=_space("queries", Q.shape, dtype))
+    stack, largest, summed = Q.shape[:2], None, None  # (heads, groups)
     for left in range(0, end, call.columns):
         keys = slice(left, min(left + call.columns, end))
-        tile = _space("tile", (heads, keys.stop - left, rows), dtype)
-        parts = list(_in_parts(call.part, K[:, keys], tile, V[:, keys]))
+        tile = _space("tile", (*stack, keys.stop - left, rows), dtype)
+        parts = list(_in_parts(call.part, K[:, :, keys], tile, V[:, :, keys]))
         for k, s, _ in parts:  # (n, d_k) @ (d_k, rows) -> (n, rows)
-            np.matmul(k, Q[:, None], out=s)
+            np.matmul(k, Q[:, :, None], out=s)
         if call.bias is not None:
             by_query = tile.swapaxes(-1, -2)
-            by_query += call.bias[(*block, keys)]
-        shrink = _powers(tile, largest, total, call.ufunc, partial(_hide, tile, block, keys, call))
-        if shrink is not None:
-            summed *= shrink.swapaxes(-1, -2)
-        count = -(-tile.shape[1] // call.part)
-        products, done = _space("products", (heads, count, rows, d_v), dtype), 0
-        for _, s, v in parts:  # (rows, n) @ (n, d_v) -> (rows, d_v)
-            here = products[:, done : (done := done + s.shape[1])]
-            np.matmul(s.swapaxes(-1, -2), v, out=here)
+            by_query += call.bias[(*block, keys)].reshape(by_query.shape)
+        new = _powers(
+            tile, largest, call.ufunc, call.small, partial(_hide, tile, block, keys, call)
+        )
+        count = sum(s.shape[2] for _, s, _ in parts)
+        products, done = _space("products", (*stack, count, rows, width), dtype), 0
+        for _, s, v in parts:  # (rows, n) @ (n, width) -> (rows, width)
+            here = products[:, :, done : (done := done + s.shape[2])]
+            _weigh(s.swapaxes(-1, -2), v, here)
         # A product with ones is quicker than a sum over an axis.
-        together = _ones(count, dtype) @ products.reshape(heads, count, -1)
-        summed += together.reshape(summed.shape)
-    np.maximum(total, np.finfo(dtype).tiny, out=total)  # 0 / 0 is 0 here
-    np.divide(summed, total.swapaxes(-1, -2), out=call.output[block])
+        together = _ones(count, dtype) @ products.reshape(*stack, count, -1)
+        together = together.reshape(*stack, rows, width)
+        if summed is not None:
+            if largest is not None:
+                summed *= call.ufunc(largest - new).swapaxes(-1, -2)
+            together += summed
+        largest, summed = new, together
+    total = np.maximum(summed[..., -1:], np.finfo(dtype).tiny)  # 0 / 0 is 0 here
+    np.divide(summed[..., :-1], total, out=call.output[block].reshape(*stack, rows, -1))
+
+
+def _powers(tile, largest, ufunc, small, hide):
+    """Turn a tile of scores into powers, and give the largest so far where one is taken off."""
+    if small:
+        ufunc(tile, out=tile)
+        hide(0.0)  # not before: exp2 of -inf takes eight times as long
+        return None
+    hide(-np.inf)
+    new = tile.max(axis=-2, keepdims=True, initial=np.finfo(tile.dtype).min)
+    if largest is not None:
+        np.maximum(new, largest, out=new)
+    tile -= new
+    ufunc(tile, out=tile)
+    return new
+
+
+def _weigh(weights, values, output):
+    """Average values with weights that are no shares yet; the last column is the weights' total."""
+    if values.shape[-1] == output.shape[-1]:  # a column of ones among them
+        np.matmul(weights, values, out=output)
+    else:
+        np.matmul(weights, values, out=output[..., :-1])
+        output[..., -1] = weights @ _ones(weights.shape[-1], weights.dtype)
 
 
 def _hide(tile, block, keys, call, value):
     """Set what a query may not see to a value no larger than any in the tile."""
-    seen = call.sees(block[-1].start)
+    queries = block[-1]
+    seen = call.sees(queries.start)
+    groups, rows = tile.shape[1], tile.shape[-1]
     if call.causal and keys.stop > seen:  # the diagonal passes through
         first = max(keys.start, seen)
-        part = tile[:, first - keys.start :]
-        make = _future if call.rows**2 * tile.itemsize <= KEPT else _future.__wrapped__
-        future = make(call.rows, tile.dtype, value)
-        future = future[first - seen + 1 : keys.stop - seen + 1, : part.shape[-1]]
+        part = tile[:, :, first - keys.start :]
+        size = groups * rows * (groups * rows + call.part) * tile.itemsize
+        make = _future if size <= KEPT else _future.__wrapped__
+        future = make(groups, rows, call.part, tile.dtype, value)
+        future = future[:, first - seen + 1 : keys.stop - seen + 1]
         # fmin replaces NaN as well; a product is quicker, and powers of small scores are no NaN.
         (np.fmin if value else np.multiply)(part, future, out=part)
     if call.mask is not None:
-        np.copyto(tile.swapaxes(-1, -2), value, where=~call.mask[(*block, keys)])
+        by_query = tile.swapaxes(-1, -2)
+        seen = call.mask[(*block, keys)].reshape(by_query.shape)
+        np.copyto(by_query, value, where=~seen)
 
 
 @lru_cache(4)
-def _future(rows, dtype, value):
-    """Give what hides the future, as the least of it and a square tile, or for 0 their product.
+def _future(groups, rows, more, dtype, value):
+    """Give what hides the future: the least of it and a tile, or for 0 their product.
 
-    A row is a key.
+    A row is a key, of as many as there are queries and some more.
     """
-    return np.where(np.tri(rows, dtype=bool).T, np.inf if value else 1, value).astype(dtype)
+    size = groups * rows
+    seen = np.tri(size, size + more, dtype=bool).T.reshape(-1, groups, rows).swapaxes(0, 1)
+    return np.where(seen, np.inf if value else 1, value).astype(dtype)
 
 
 def _in_parts(size, *arrays):
-    """Cut (heads, n, width) arrays into (heads, n // size, size, width) and what is left: views."""
-    n = arrays[0].shape[1]
+    """Cut (..., n, width) arrays into (..., n // size, size, width) and what is left: views."""
+    n = arrays[0].shape[-2]
     whole = n - n % size
     if whole:
-        yield [X[:, :whole].reshape(len(X), -1, size, X.shape[-1]) for X in arrays]
+        yield [X[..., :whole, :].reshape(*X.shape[:-2], -1, size, X.shape[-1]) for X in arrays]
     if whole < n:
-        yield [X[:, None, whole:] for X in arrays]
+        yield [X[..., None, whole:, :] for X in arrays]
 
 
 def _fused_block(compute, block, call):
     """Compute one block of queries, of one head after another, by the compiled function."""
     *index, heads, queries = block
-    top, end = queries.start, call.end(queries.start)
+    top, end = queries.start, call.end(queries)
     size = space_for(call.rows, call.part, call.Q.shape[-1], call.V.shape[-1])
     space = _space("block", (size,), call.Q.dtype)
     for head in range(call.Q.shape[-3])[heads]:
@@ -342,7 +418,7 @@ def _fused_block(compute, block, call):
 
 def _plain(block, call):
     """Compute a block as the plain kernel does: its care for values such as NaN takes time."""
-    keys = slice(0, call.end(block[-1].start))
+    keys = slice(0, call.end(block[-1]))
     call.output[block] = 0
     if keys.stop:
         call.output[block], _ = scaled_dot_product_attention(
@@ -406,36 +482,15 @@ def _copied(X):
     return np.broadcast_to(X[once].copy(), X.shape)
 
 
-def _lined_up(X):
-    """Give the same matrices with rows that start on a cache's lines, copied if they did not."""
-    if X.shape[-1] * X.itemsize % LINE:
-        return X  # they could not all
-    if not any(step % LINE for step in (X.ctypes.data, *X.strides[:-1])):
-        return X
-    copy = _space("values", X.shape, X.dtype)
-    copy[...] = X
+def _with_ones(V):
+    """Give values with a column of ones beside them: their sum is the total of the weights."""
+    copy = _space("values", (*V.shape[:-1], V.shape[-1] + 1), V.dtype)
+    copy[..., :-1] = V
+    copy[..., -1] = 1
     return copy
 
 
 # ---------------------------------------------------------------------------------- softmax
-
-
-def _powers(scores, largest, total, ufunc, hide):
-    """Turn a tile of scores into powers, carry on what each query knows, and say the factor."""
-    shrink = None
-    if largest is not None:
-        hide(-np.inf)
-        new = np.maximum(scores.max(axis=-2, keepdims=True), largest)
-        scores -= new
-        shrink = ufunc(largest - new)
-        largest[:] = new
-        total *= shrink
-    ufunc(scores, out=scores)
-    if largest is None:
-        hide(0.0)  # not before: exp2 of -inf takes eight times as long
-    for (part,) in _in_parts(PART, scores):
-        total += (_ones(part.shape[2], part.dtype)[None] @ part).sum(axis=1)
-    return shrink
 
 
 @lru_cache(256)
@@ -498,7 +553,9 @@ def _default_threads(compiled=None):
 
 @cache
 def _blas(compiled=None):
-    """Give threadpoolctl's hold on matrix products, or None: finding it takes long.
+    """Give the libraries of matrix products that threadpoolctl knows, or None without it.
+
+    Finding them takes long; so does its own limit, which looks at each of them again.
 
     The compiled function's are another library's, which is not there before.
     """
@@ -506,7 +563,7 @@ def _blas(compiled=None):
         from threadpoolctl import ThreadpoolController
     except ImportError:
         return None
-    return ThreadpoolController().select(user_api="blas")
+    return ThreadpoolController().select(user_api="blas").lib_controllers
 
 
 @cache
@@ -525,9 +582,18 @@ _first = threading.Lock()
 def _one_blas_thread(compiled=None):
     """Hold matrix products at one thread each; the setting is one for all, so calls take turns."""
     with _first:
-        blas = _blas(compiled)
-    with _turn, nullcontext() if blas is None else blas.limit(limits=1):
-        yield
+        libraries = _blas(compiled)
+    with _turn:
+        before = [(library, library.get_num_threads()) for library in libraries or ()]
+        try:
+            for library, count in before:
+                if count != 1:
+                    library.set_num_threads(1)
+            yield
+        finally:
+            for library, count in before:
+                if count != 1:
+                    library.set_num_threads(count)
 
 
 def _start_anew():

@@ -16,7 +16,7 @@ from torch.nn import functional
 
 from worked_examples.attention import causal_mask, scaled_dot_product_attention
 from worked_examples.blocked import blocked_attention
-from worked_examples.fast import PART, _on_a_line, fast_attention
+from worked_examples.fast import PART, ROWS, _on_a_line, fast_attention
 from worked_examples.training import one_thread
 
 __all__ = [
@@ -188,8 +188,8 @@ def floor_seconds(lengths, d_k=64, rounds=5, seed=0):
         return X
 
     n, x = 1024, draw(2**16)
-    y, large, keys, queries = np.empty_like(x), draw(n, n), draw(8, PART, d_k), draw(d_k, 128)
-    scores = draw(8, PART, 128)
+    y, large, keys, queries = np.empty_like(x), draw(n, n), draw(8, PART, d_k), draw(d_k, ROWS)
+    scores = draw(8, PART, ROWS)
     taken = fastest_seconds(
         {
             "large": lambda: large @ large,
