@@ -54,7 +54,7 @@ from worked_examples.fused import fused_kernel, space_for
 __all__ = ["fast_attention"]
 
 TILE = 2**21  # scores; who has fewer shares a tile with others
-ROWS, ROWS_FUSED = 64, 160  # queries of a product; of a compiled block
+ROWS, ROWS_FUSED = 64, 192  # queries of a product; of a compiled block, at most
 GROUPS = 4  # of rows that share a tile; with `causal` each computes what the last may see
 ALONE = 2**18  # scores; up to here threads would take longer to start than they save
 ALONE_FUSED = 2**17  # the same where they need not wait for each other
@@ -91,8 +91,8 @@ def fast_attention(
         How many blocks are worked on at once; by default one a processor, where numpy's own
         threads can be held back, and otherwise one.
     rows, columns : int
-        How many queries a product takes, by default 64, or 160 where a block is compiled; and
-        how many keys a tile has at most. A tile has several groups of so many rows, up to some
+        How many queries a product takes, by default 64, or up to 192 where a block is compiled;
+        and how many keys a tile has at most. A tile has several groups of so many rows, up to some
         two million scores; each thread holds one, and keeps it for its next call. Few columns,
         where keys are many, lose digits: sums are rounded once a tile. A compiled block makes
         no tile but begins a new sum every so many keys.
@@ -133,54 +133,50 @@ def fast_attention(
     with np.errstate(over="ignore"):
         bias = None if bias is None else _bias(bias, scored, Q.dtype)
 
+    scale, causal = _scale(scale, Q.shape[-1]), _whether("causal", causal)
+
     # Who computes, and how many queries and keys make a product.
     if fused is None and L_q * L_k < FEW:
         fused = False
     with _first:
         compiled = fused_kernel(fused) if Q.dtype == np.float32 else None
-    rows = (ROWS_FUSED if compiled else ROWS) if rows is None else _length("rows", rows)
-    rows, columns = min(rows, L_q), min(_length("columns", columns), L_k)
     threads = _default_threads(compiled) if threads is None else _length("threads", threads)
+    alone = math.prod(scored) // (1 + causal) <= (ALONE_FUSED if compiled else ALONE)
+    threads = 1 if alone else threads
+    if rows is None:
+        rows = _fair(L_q, threads) if compiled else ROWS
+    rows, columns = min(_length("rows", rows), L_q), min(_length("columns", columns), L_k)
     part = PRODUCT // (rows * max(Q.shape[-1], V.shape[-1] + 1)) // 16 * 16
     part = min(max(part, 16), PART, columns)
     if not compiled:
         part = _without_rest(part, L_k)
 
-    # What the numbers allow.
+    # What the numbers allow, how they lie, and what every thread reads.
     if compiled:
         Q, K, V, bias = (_aligned(X) for X in (Q, K, V, bias))
         K, V = _in_rows(K), _in_rows(V)
-    scale = _scale(scale, Q.shape[-1])
-    query, key, value = (_longest(X, compiled) for X in (Q, K, V))
-    small = bias is None and _are_small(scale * query * key, value, Q.dtype)
-    finite = math.isfinite(value) or np.isfinite(V).all()
-    in_range = finite and _stays_finite(V, L_k, value) and _stays_finite(Q, scale, query)
-    ufunc = np.exp2 if small and (compiled or _has_quick_exp2(Q.dtype)) else np.exp
-
-    # How they lie, and what every thread reads.
-    shape = _broadcast(scored[:-2], V.shape[:-2])
-    *batch, h = leading = shape or (1,)
-    output = np.empty((*leading, L_q, V.shape[-1]), dtype=Q.dtype)
-    if in_range and not compiled and L_q >= 2 * rows:
+    small, ufunc, in_range = _allowed(Q, K, V, bias, scale, compiled)
+    compute = partial(_fused_block, compiled.block) if compiled else _block
+    compute = compute if in_range else _plain
+    leading = _broadcast(scored[:-2], V.shape[:-2])
+    *batch, h = full = leading or (1,)
+    output = np.empty((*full, L_q, V.shape[-1]), dtype=Q.dtype)
+    if compute is _block and L_q >= 2 * rows:
         V = _with_ones(V)  # each row is read once a block: for less it is not worth a copy
     Q, K, V, mask, bias = (
-        _view(X, (*leading, *shape))
+        _view(X, (*full, *shape))
         for X, shape in (
             (Q, (L_q, Q.shape[-1])), (K, K.shape[-2:]), (V, V.shape[-2:]),
             (mask, (L_q, L_k)), (bias, (L_q, L_k)),
         )
     )  # fmt: skip
-    compute = partial(_fused_block, compiled.block) if compiled else _block
     call = _Call(
-        Q, K, V, mask, bias, output, rows, columns // part * part, part, _whether("causal", causal),
-        scale, small, ufunc, compute if in_range else _plain,
+        Q, K, V, mask, bias, output, rows, columns // part * part, part, causal, scale, small,
+        ufunc, compute,
     )  # fmt: skip
 
     # The list of blocks, and who takes from it.
-    pairs = output[..., 0].size * L_k // (1 + call.causal)
-    alone = pairs <= (ALONE_FUSED if compiled else ALONE)
-    threads = 1 if alone else threads
-    groups, heads = (1, _sharing(call)) if compiled else _stacked(call, threads)
+    groups, heads = _stacked(call, threads) if compute is _block else (1, _sharing(call))
     todo = deque(
         (*index, slice(first, first + heads), queries)
         for queries in _cut(L_q, rows, groups)
@@ -191,7 +187,7 @@ def fast_attention(
         _work(todo, call)
     else:
         _share(todo, call, min(threads, len(todo)), compiled)
-    return output.reshape(*shape, *output.shape[-2:]).astype(dtype, copy=False)
+    return output.reshape(*leading, *output.shape[-2:]).astype(dtype, copy=False)
 
 
 class _Call(NamedTuple):
@@ -226,6 +222,12 @@ class _Call(NamedTuple):
         """How many keys are of use to a block of queries."""
         L_k = self.K.shape[-2]
         return min(max(self.sees(queries.stop - 1), 0), L_k) if self.causal else L_k
+
+
+def _fair(L_q, threads):
+    """Give so many rows to a compiled block that every thread has as many blocks."""
+    blocks = -(-L_q // (threads * ROWS_FUSED)) * threads
+    return -(-L_q // (16 * blocks)) * 16
 
 
 def _without_rest(most, L_k):
@@ -491,6 +493,16 @@ def _with_ones(V):
 
 
 # ---------------------------------------------------------------------------------- softmax
+
+
+def _allowed(Q, K, V, bias, scale, compiled):
+    """Say if no score can be large, what raises to powers, and if all that is finite stays so."""
+    query, key, value = (_longest(X, compiled) for X in (Q, K, V))
+    small = bias is None and _are_small(scale * query * key, value, Q.dtype)
+    finite = math.isfinite(value) or np.isfinite(V).all()
+    in_range = finite and _stays_finite(V, V.shape[-2], value) and _stays_finite(Q, scale, query)
+    ufunc = np.exp2 if small and (compiled or _has_quick_exp2(Q.dtype)) else np.exp
+    return small, ufunc, in_range
 
 
 @lru_cache(256)

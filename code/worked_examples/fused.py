@@ -6,6 +6,7 @@ without coming back, so the scores of a few keys are made, exponentiated and use
 the nearest cache. numba compiles it; the products are those of SciPy's BLAS.
 """
 
+import ctypes
 from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
@@ -88,9 +89,9 @@ def space_for(n, part, d_k, d_v):
     Examples
     --------
     >>> space_for(128, 112, 64, 64)
-    39552
+    31360
     """
-    return n * (d_k + part + 2 * d_v + 5)
+    return n * (d_k + part + d_v + 5)
 
 
 def _coefficients():
@@ -102,7 +103,11 @@ def _coefficients():
 @cache
 def _compiled():
     import numba
-    import scipy.linalg.cython_blas  # noqa: F401  numba's products are made there
+    from numba.extending import get_cython_function_address
+
+    # numba's own product cannot add to what is there.
+    address = get_cython_function_address("scipy.linalg.cython_blas", "sgemm")
+    sgemm = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 13)(address)
 
     f32, i32 = np.float32, np.int32
     c1, c2, c3, c4, c5, c6 = _coefficients().astype(f32)
@@ -172,6 +177,22 @@ def _compiled():
                     if not seen[i, j]:
                         scores[j, i] = -np.inf
 
+    @numba.njit(**options)
+    def multiply(A, turned, B, kept, C):
+        """Set C to A @ B, or if turned A.T @ B, and so much of what it was; all lie in rows.
+
+        BLAS has columns in mind, and finds in what lies in rows the same matrices turned.
+        """
+        letters = np.array([78, 84 if turned else 78], dtype=np.uint8)  # N and T
+        factors = np.array([1, kept], dtype=np.float32)
+        sizes = np.array([C.shape[1], C.shape[0], B.shape[0], A.shape[1]], dtype=np.int32)
+        across, down, deep, a_across = sizes, sizes[1:], sizes[2:], sizes[3:]
+        sgemm(
+            letters.ctypes, letters[1:].ctypes, across.ctypes, down.ctypes, deep.ctypes,
+            factors.ctypes, B.ctypes, across.ctypes, A.ctypes, a_across.ctypes,
+            factors[1:].ctypes, C.ctypes, across.ctypes,
+        )  # fmt: skip
+
     def read(dtype, layout="A"):
         return numba.types.Array(dtype, 2, layout, readonly=True)
 
@@ -187,7 +208,6 @@ def _compiled():
         at = n * d_k
         queries = space[:at].reshape(d_k, n)
         tile, at = space[at : at + n * part].reshape(part, n), at + n * part
-        product, at = space[at : at + n * d_v].reshape(n, d_v), at + n * d_v
         some, at = space[at : at + n * d_v].reshape(n, d_v), at + n * d_v
         vectors = space[at : at + 5 * n].reshape(5, n)
         total, some_total, part_total, largest, shrink = (
@@ -210,7 +230,7 @@ def _compiled():
             for first in range(left, right, part):
                 last = min(first + part, right)
                 scores = tile[: last - first]
-                np.dot(K[first:last], queries, scores)
+                multiply(K[first:last], False, queries, 0, scores)
                 if bias.size:
                     for i in range(n):
                         for j in range(last - first):
@@ -227,11 +247,9 @@ def _compiled():
                         for d in range(d_v):
                             output[i, d] *= shrink[i]
                             some[i, d] *= shrink[i]
-                np.dot(scores.T, V[first:last], product)
+                multiply(scores, True, V[first:last], 1, some)
                 for i in range(n):
                     some_total[i] += part_total[i]
-                    for d in range(d_v):
-                        some[i, d] += product[i, d]
             for i in range(n):
                 total[i] += some_total[i]
                 for d in range(d_v):
