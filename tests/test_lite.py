@@ -137,7 +137,10 @@ def test_while_python_starts_the_page_says_how_far_it_is(run):
         share = share if line["value"] < whole else f"all {whole / 1e6:.0f} MB are here"
         assert line["shown"] == f"Python is starting: {share}"
     said = list(dict.fromkeys(line["said"] for line in seen if line["said"]))
-    assert said == ["Python is starting.", "Python is starting: half of it is here.",
+    # From the first moment on: Jupyter drops a cell that is run before there is a kernel.
+    waiting = "Wait a moment: until Python starts, no cell runs."
+    assert [line["state"] for line in seen if line["shown"] == waiting][0] == "waiting"
+    assert said == [waiting, "Python is starting.", "Python is starting: half of it is here.",
                     "Python is starting: all of it is here.", "Python is ready."]  # fmt: skip
     assert seen[-1]["state"] == "ready"
     # It leaves some seconds later.

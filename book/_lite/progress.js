@@ -3,6 +3,7 @@
 
 const MB = 1e6;
 const words = {
+  waiting: "Wait a moment: until Python starts, no cell runs.",
   failed: (why) =>
     `Python cannot start: ${why}. Reload the page; if that does not help, the site is not whole or cannot be reached.`,
   begun: "Python is starting.",
@@ -54,6 +55,18 @@ function show({ loaded, whole, ready, failed }) {
     say(loaded < whole / 2 ? words.begun : loaded < whole ? words.half : words.whole);
   }
 }
+
+/** Before there is a worker Jupyter shows the notebook already, and drops what is run in it. */
+function wait() {
+  if (line) return;
+  line = make();
+  line.foot.dataset.state = "waiting";
+  line.shown.textContent = words.waiting;
+  say(words.waiting);
+}
+
+if (new URLSearchParams(location.search).get("path")?.endsWith(".ipynb"))
+  document.addEventListener("DOMContentLoaded", wait);
 
 // Jupyter makes the worker by itself, and offers no place to listen to it.
 globalThis.Worker = class extends Worker {
