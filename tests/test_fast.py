@@ -387,6 +387,7 @@ def test_small_sizes_start_no_threads(monkeypatch, fused):
 
 
 def blas_threads():
+    fused_kernel()  # brings a library of its own
     return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
 
 
