@@ -196,6 +196,21 @@ def test_the_baselines_of_the_chapter(rule, error):
     assert errors[rule] == pytest.approx(error, abs=5e-5)
 
 
+@pytest.mark.parametrize(("period", "noise"), [(7, 0.5), (3, 1.0), (5, 0.0)])
+def test_the_best_forecast_has_the_error_that_probability_gives(period, noise):
+    """A pattern known from m values of it has variance noise^2 / (m + noise^2) left."""
+    y = series.draw_seasons(20_000, 29, period=period, noise=noise, rng=np.random.default_rng(8))
+    m = np.arange(period, 29) // period
+    expected = np.sqrt(np.mean(noise**2 + noise**2 / (m + noise**2)))
+    assert series.shrunk_mean_error(y, period, noise) == pytest.approx(expected, rel=0.01)
+
+
+def test_no_rule_of_the_chapter_beats_the_best_forecast_on_its_series():
+    errors = series.baseline_errors(forecaster.seen_series(0), forecaster.held_out(), 7)
+    best = series.shrunk_mean_error(forecaster.held_out(), 7, 0.5)
+    assert 0.607 < best < min(errors.values()) < best + 0.001
+
+
 # ------------------------------------------------------------------------------ trained heads
 
 

@@ -376,8 +376,8 @@ def _hide(tile, block, keys, call, value):
         (np.fmin if value else np.multiply)(part, future, out=part)
     if call.mask is not None:
         by_query = tile.swapaxes(-1, -2)
-        seen = call.mask[(*block, keys)].reshape(by_query.shape)
-        np.copyto(by_query, value, where=~seen)
+        allowed = call.mask[(*block, keys)].reshape(by_query.shape)
+        np.copyto(by_query, value, where=~allowed)
 
 
 @lru_cache(4)

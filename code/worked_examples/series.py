@@ -35,6 +35,7 @@ __all__ = [
     "seasonal_mean",
     "seasonal_naive",
     "share_table",
+    "shrunk_mean_error",
     "study_series",
     "tied_map",
     "uniform_map",
@@ -461,6 +462,39 @@ def baseline_errors(seen, new, period):
         wrong["autoregression"].append(past @ fitted - wanted)
         wrong["always 0"].append(-wanted)
     return {rule: float(np.sqrt(np.mean(np.square(errors)))) for rule, errors in wrong.items()}
+
+
+def shrunk_mean_error(new, period, noise):
+    """Measure the best forecast that there is where patterns and noise are normal.
+
+    For a pattern of variance 1 it is the mean of the season's m earlier values, drawn towards 0:
+    times m / (m + noise^2).
+
+    Parameters
+    ----------
+    new : (N, L + 1) array
+        Series to measure on.
+    period : int
+        At most L.
+    noise : float
+        Standard deviation of the noise on each value.
+
+    Returns
+    -------
+    float
+        Root mean square error over the series and the positions with a period behind them.
+
+    Examples
+    --------
+    >>> shrunk_mean_error([[2.0, 4.0, 1.5, 2.5]], 2, noise=1.0)
+    0.5
+    """
+    new = _season_of_values(new, period)
+    wrong = []
+    for t in range(period, new.shape[-1]):
+        m = t // period
+        wrong.append(seasonal_mean(new[:, :t], period) * m / (m + noise**2) - new[:, t])
+    return float(np.sqrt(np.mean(np.square(wrong))))
 
 
 # ---------------------------------------------------------------------------------- tables
