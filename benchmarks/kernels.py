@@ -145,7 +145,7 @@ UNDONE = {
     "one product a tile": {"PRODUCT": 10**12, "PART": 10**6},
     "rows from anywhere": {"LINE": 4, "_held": fast._Held()},
     "new memory every time": {"KEPT": 0, "_held": fast._Held()},
-    "a group of rows a tile": {"TILE": 0},
+    "a group of rows a tile": {"_stacked": lambda *_: (1, 1)},
     "a total of its own": {"_with_ones": lambda V: V},
     "threads started anew": {"_pool": lambda: ThreadPoolExecutor()},
     "numpy's own threads as well": {"_one_blas_thread": nullcontext},

@@ -641,10 +641,98 @@ def test_what_is_there_once_is_copied_once(fused):
     assert np.abs(fast_attention(Q, K, K, fused=fused) - plain).max() < 1e-5
 
 
+@PATHS
+@pytest.mark.parametrize(
+    ("Q", "K", "V"),
+    [((0, 5, 4),) * 3, ((2, 0, 50, 4),) * 3, ((50, 4), (50, 4), (0, 50, 4))],
+)
+def test_no_heads_give_no_output(Q, K, V, fused):
+    inputs = [np.zeros(shape, dtype=np.float32) for shape in (Q, K, V)]
+    plain, _ = scaled_dot_product_attention(*inputs)
+    assert fast_attention(*inputs, fused=fused).shape == plain.shape
+
+
+def test_wide_values_take_no_more_memory_than_they_need():
+    rng = np.random.default_rng(13)
+    Q, K, V = (draw(rng, np.float32, 8, n, d) for n, d in ((64, 8), (2304, 8), (2304, 1500)))
+    output, _ = scaled_dot_product_attention(Q, K, V)
+    for threads in (1, 2):
+        taken = peak_bytes(lambda n=threads: fast_attention(Q, K, V, threads=n, fused=False))
+        assert taken - output.nbytes < threads * 36 * 2**20
+    ours = fast_attention(Q, K, V, fused=False)
+    assert np.abs(ours - output).max() < 2e-6 * np.abs(V).max()
+
+
+def test_values_that_all_heads_share_get_their_ones_once():
+    X = draw(np.random.default_rng(14), np.float32, 2048, 64)
+    Q, K = (
+        draw(np.random.default_rng(15), np.float32, 64, 128, 64),
+        np.broadcast_to(X, (64, 2048, 64)),
+    )
+    taken = peak_bytes(lambda: fast_attention(Q, K, K, threads=1, fused=False))
+    assert taken < Q.nbytes + 24 * 2**20 < K.nbytes  # as if there were one for each head
+    plain, _ = scaled_dot_product_attention(Q, K, K)
+    assert np.abs(fast_attention(Q, K, K, fused=False) - plain).max() < 1e-5
+
+
+@PATHS
+@pytest.mark.parametrize("L", [300, 1100])
+def test_a_call_within_a_call(L, fused, monkeypatch):
+    """As a signal's handler makes one: it neither waits for the outer one nor takes its memory."""
+    rng = np.random.default_rng(16)
+    outer, inner = draw(rng, np.float32, 3, L, 32), draw(rng, np.float32, 3, 1100, 16)
+    wanted = [scaled_dot_product_attention(*X)[0] for X in (outer, inner)]
+    caller, name = threading.current_thread(), "_fused_block" if fused else "_weigh"
+    original, found = getattr(fast, name), []
+
+    def interrupted(*what):
+        if threading.current_thread() is caller and not found:
+            found.append(None)
+            found[0] = fast_attention(*inner, threads=2, fused=fused)
+        return original(*what)
+
+    monkeypatch.setattr(fast, name, interrupted)
+    ours = fast_attention(*outer, threads=2, fused=fused)
+    for one, other in zip((ours, *found), wanted, strict=True):
+        assert np.abs(one - other).max() < 1e-5
+    assert fast._held.calls == 0
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).max == np.finfo(float).max, reason="no wider float")
+def test_scores_that_float64_could_not_raise():
+    Q = draw(np.random.default_rng(17), np.longdouble, 20, 4)
+    plain, _ = scaled_dot_product_attention(Q, Q, Q, scale=20000.0)
+    np.testing.assert_allclose(fast_attention(Q, Q, Q, scale=20000.0), plain, rtol=1e-12)
+
+
+@PATHS
+@pytest.mark.parametrize(("dtype", "scale"), [(np.float32, 3e38), (np.float64, 1.7e308)])
+def test_a_scale_near_the_end_of_the_range(dtype, scale, fused):
+    Z, V = np.zeros((4, 1), dtype=dtype), np.ones((4, 1), dtype=dtype)
+    np.testing.assert_array_equal(fast_attention(Z, Z, V, scale=scale, fused=fused), 1)
+
+
+def test_many_values_for_one_pair_of_queries_and_keys_have_threads(monkeypatch):
+    started = []
+    monkeypatch.setattr(fast, "_share", lambda todo, *rest: started.append(len(todo)))
+    X, V = np.ones((300, 8), dtype=np.float32), np.ones((40, 300, 8), dtype=np.float32)
+    fast_attention(X, X, V, threads=2, fused=False)
+    assert started[0] >= 2
+
+
+@pytest.mark.parametrize(
+    ("L_q", "heads", "threads", "rows"),
+    [(1024, 1, 2, 176), (1024, 1, 16, 64), (1024, 8, 16, 176), (20, 1000, 2, 32), (20, 1, 2, 16),
+     (192, 1, 1, 192), (193, 1, 1, 112), (2048, 3, 2, 176), (100, 0, 2, 112)],
+)  # fmt: skip
+def test_every_thread_has_as_many_compiled_blocks(L_q, heads, threads, rows):
+    assert fast._fair(L_q, heads, threads) == rows
+
+
 def test_heads_of_few_scores_share_a_tile(monkeypatch):
     asked = []
     monkeypatch.setattr(fast, "fused_kernel", asked.append)
-    for L in (15, 16):
+    for L in (63, 64):
         X = np.ones((L, 4), dtype=np.float32)
         fast_attention(X, X, X)
         fast_attention(X, X, X, fused=True)

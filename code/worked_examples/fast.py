@@ -11,9 +11,9 @@ What makes it fast is what is done with a tile:
 - no maximum is looked for where queries and keys are too short for a large score;
 - the scale goes into the queries, once a block, and with it log2(e): 2^x is quicker than e^x;
 - values have a column of ones beside them, so that a product of weights and values has the
-  weights' total too; an output is divided once, at the end;
-- with ``causal`` no tile of the future is made, and only those on the diagonal are masked, after
-  exp2, which is slow for -inf;
+  weights' total too (where queries are many: it is a copy); an output is divided once, at the end;
+- with ``causal`` only as many keys are scored as the last query of a block sees, to a whole part,
+  and only what lies past the diagonal is masked, if it can be after exp2, which is slow for -inf;
 - threads take blocks of queries from one list, the longest first, and each multiplies alone:
   numpy's own threads would get in their way, and are held at one through threadpoolctl.
 
@@ -21,8 +21,8 @@ With numba and SciPy installed a float32 block is one compiled function (`fused`
 back to Python. Without any of the packages the result is the same, to the last digits.
 
 Tried and not kept: a copy of the keys on its side, which is as quick to multiply but takes its time
-to make; totals from a sum of their own, or from a product with ones; products of twice the rows;
-longer sums in one product, which lose digits where weights are equal.
+to make; totals from sums of their own where queries are many; products of twice the rows; longer
+sums in one product, which lose digits where weights are equal.
 """
 
 import math
@@ -53,12 +53,13 @@ from worked_examples.fused import fused_kernel, space_for
 
 __all__ = ["fast_attention"]
 
-TILE = 2**21  # scores; who has fewer shares a tile with others
+TILE = 3_400_000  # scores, and numbers of their products; who has fewer shares a tile
 ROWS, ROWS_FUSED = 64, 192  # queries of a product; of a compiled block, at most
 GROUPS = 4  # of rows that share a tile; with `causal` each computes what the last may see
 ALONE = 2**18  # scores; up to here threads would take longer to start than they save
 ALONE_FUSED = 2**17  # the same where they need not wait for each other
-FEW = 2**8  # scores of a head; up to here sharing a tile is quicker than a compiled block each
+TURN = 2**19  # scores; heads that have fewer share a compiled block
+FEW = 2**12  # scores of a head; below, sharing a tile is quicker than compiled blocks
 PRODUCT = 10**6  # multiply-adds; OpenBLAS copies the factors of more (on processors with AVX-512)
 LINE = 64  # bytes; a vector of AVX-512, and a line of nearly every processor's cache
 KEPT = 2**23  # bytes; a thread keeps no array for its next call that is larger
@@ -88,17 +89,18 @@ def fast_attention(
     bias : array of float, optional
         Broadcastable to the scores, and added to them after the scaling and before the masks.
     threads : int, optional
-        How many blocks are worked on at once; by default one a processor, where numpy's own
-        threads can be held back, and otherwise one.
+        How many blocks are worked on at once, at most; by default one a processor, where numpy's
+        own threads can be held back, and otherwise one.
     rows, columns : int
         How many queries a product takes, by default 64, or up to 192 where a block is compiled;
-        and how many keys a tile has at most. A tile has several groups of so many rows, up to some
-        two million scores; each thread holds one, and keeps it for its next call. Few columns,
+        and how many keys a tile has at most. A tile has one group of so many rows or several:
+        with their products these have up to some three million numbers. Each thread holds one, and
+        keeps what has up to 8 MiB for its next call. Few columns,
         where keys are many, lose digits: sums are rounded once a tile. A compiled block makes
         no tile but begins a new sum every so many keys.
     fused : bool, optional
         Whether a float32 block is one compiled function; by default, if numba and SciPy are
-        installed and a head has some hundred scores or more.
+        installed and a head has some thousand scores or more.
 
     Returns
     -------
@@ -127,7 +129,7 @@ def fast_attention(
     """
     (Q, K, V), dtype = _as_floats(Q=Q, K=K, V=V)
     _require_matching(Q, K, V)
-    L_q, L_k = Q.shape[-2], K.shape[-2]
+    L_q, L_k, d_v = Q.shape[-2], *V.shape[-2:]
     scored = (*_broadcast(Q.shape[:-2], K.shape[:-2]), L_q, L_k)
     mask = _seen(mask, False, scored)
     with np.errstate(over="ignore"):
@@ -141,53 +143,50 @@ def fast_attention(
     with _first:
         compiled = fused_kernel(fused) if Q.dtype == np.float32 else None
     threads = _default_threads(compiled) if threads is None else _length("threads", threads)
-    alone = math.prod(scored) // (1 + causal) <= (ALONE_FUSED if compiled else ALONE)
+    leading = _broadcast(scored[:-2], V.shape[:-2])
+    heads = math.prod(leading)
+    alone = heads * L_q * L_k // (1 + causal) <= (ALONE_FUSED if compiled else ALONE)
     threads = 1 if alone else threads
     if rows is None:
-        rows = _fair(L_q, threads) if compiled else ROWS
+        rows = _fair(L_q, heads, threads) if compiled else ROWS
     rows, columns = min(_length("rows", rows), L_q), min(_length("columns", columns), L_k)
     part = PRODUCT // (rows * max(Q.shape[-1], V.shape[-1] + 1)) // 16 * 16
     part = min(max(part, 16), PART, columns)
     if not compiled:
         part = _without_rest(part, L_k)
+        columns = min(columns, TILE // (rows * (part + V.shape[-1] + 1)) * part)
+    columns = max(columns // part, 1) * part
 
-    # What the numbers allow, how they lie, and what every thread reads.
+    # What the numbers allow.
     if compiled:
         Q, K, V, bias = (_aligned(X) for X in (Q, K, V, bias))
         K, V = _in_rows(K), _in_rows(V)
-    small, ufunc, in_range = _allowed(Q, K, V, bias, scale, compiled)
+    small, factor, ufunc, in_range = _allowed(Q, K, V, bias, scale, compiled)
     compute = partial(_fused_block, compiled.block) if compiled else _block
     compute = compute if in_range else _plain
-    leading = _broadcast(scored[:-2], V.shape[:-2])
-    *batch, h = full = leading or (1,)
-    output = np.empty((*full, L_q, V.shape[-1]), dtype=Q.dtype)
-    if compute is _block and L_q >= 2 * rows:
-        V = _with_ones(V)  # each row is read once a block: for less it is not worth a copy
-    Q, K, V, mask, bias = (
-        _view(X, (*full, *shape))
-        for X, shape in (
-            (Q, (L_q, Q.shape[-1])), (K, K.shape[-2:]), (V, V.shape[-2:]),
-            (mask, (L_q, L_k)), (bias, (L_q, L_k)),
-        )
-    )  # fmt: skip
-    call = _Call(
-        Q, K, V, mask, bias, output, rows, columns // part * part, part, causal, scale, small,
-        ufunc, compute,
-    )  # fmt: skip
 
-    # The list of blocks, and who takes from it.
-    groups, heads = _stacked(call, threads) if compute is _block else (1, _sharing(call))
-    todo = deque(
-        (*index, slice(first, first + heads), queries)
-        for queries in _cut(L_q, rows, groups)
-        for index in product(*map(range, batch))
-        for first in range(0, h, heads)
-    )
-    if alone:
-        _work(todo, call)
-    else:
-        _share(todo, call, min(threads, len(todo)), compiled)
-    return output.reshape(*leading, *output.shape[-2:]).astype(dtype, copy=False)
+    with _memory_of_a_call():
+        if compute is _block and L_q >= 2 * rows:
+            V = _with_ones(V)  # each row is read once a block: for less it is not worth a copy
+        full = leading or (1,)
+        output = np.empty((*full, L_q, d_v), dtype=Q.dtype)
+        Q, K, V, mask, bias = (
+            _view(X, (*full, *shape))
+            for X, shape in (
+                (Q, (L_q, Q.shape[-1])), (K, K.shape[-2:]), (V, V.shape[-2:]),
+                (mask, (L_q, L_k)), (bias, (L_q, L_k)),
+            )
+        )  # fmt: skip
+        call = _Call(
+            Q, K, V, mask, bias, output, rows, columns, part, causal, scale, factor, small, ufunc,
+            compute,
+        )  # fmt: skip
+        todo = _blocks(call, threads)
+        if alone:
+            _work(todo, call)
+        else:
+            _share(todo, call, min(threads, len(todo)), compiled)
+    return output.reshape(*leading, L_q, d_v).astype(dtype, copy=False)
 
 
 class _Call(NamedTuple):
@@ -204,15 +203,10 @@ class _Call(NamedTuple):
     part: int
     causal: bool
     scale: float
+    factor: float  # what queries are multiplied by for the powers to be e^score
     small: bool  # no score can be large
     ufunc: np.ufunc  # exp or exp2
     compute: Callable  # what is done with a block
-
-    @property
-    def factor(self):
-        """What queries are multiplied by for the powers to be e^score."""
-        factor = self.scale * (math.log2(math.e) if self.ufunc is np.exp2 else 1)
-        return self.Q.dtype.type(factor)
 
     def sees(self, query):
         """How many keys a query may see with ``causal``; less than 1 is none."""
@@ -224,42 +218,58 @@ class _Call(NamedTuple):
         return min(max(self.sees(queries.stop - 1), 0), L_k) if self.causal else L_k
 
 
-def _fair(L_q, threads):
+def _fair(L_q, heads, threads):
     """Give so many rows to a compiled block that every thread has as many blocks."""
-    blocks = -(-L_q // (threads * ROWS_FUSED)) * threads
+    least = -(-L_q // ROWS_FUSED)
+    every = range(least, least + threads)
+    blocks = next((n for n in every if n * heads % threads == 0), least)
     return -(-L_q // (16 * blocks)) * 16
 
 
 def _without_rest(most, L_k):
-    """Give the most keys, up to a limit and above its half, of which L_k is a multiple, if any."""
+    """Give `most` keys, or fewer by up to a half if L_k is a multiple of them and of 4."""
     return next((n for n in (most, *range(most // 4 * 4, most // 2, -4)) if L_k % n == 0), most)
 
 
-def _sharing(call):
-    """Say how many heads share a compiled block: as many as are too few to start a thread for."""
-    return max(1, min(call.Q.shape[-3], ALONE_FUSED // (call.rows * call.K.shape[-2])))
+def _blocks(call, threads):
+    """List what threads take: the queries of some heads, each with its place in the arrays.
+
+    With ``causal`` the last queries are the longest to compute, and come first.
+    """
+    *batch, h, L_q, _ = call.output.shape
+    groups, heads = _stacked(call, threads)
+    return deque(
+        (*index, slice(first, first + heads), queries)
+        for queries in _cut(L_q, call.rows, groups)
+        for index in product(*map(range, batch))
+        for first in range(0, h, heads)
+    )
 
 
 def _stacked(call, threads):
-    """Say how many groups of rows, and of how many heads, share a tile of numpy's.
+    """Say how many groups of rows, and of how many heads, make a block.
 
-    As many as fit, but no more than a thread's fair share; half of that with ``causal``, where one
-    block is longer than another.
+    As many as fit into a tile of numpy's, but no more than a thread's fair share; half of that with
+    ``causal``, where one block is longer than another. A compiled block has one group: of heads it
+    takes as many as are worth a turn.
     """
-    *batch, h, L_q, _ = call.output.shape
-    fit = max(1, TILE // (call.rows * min(call.K.shape[-2], call.columns)))
+    *batch, h, L_q, d_v = call.output.shape
+    keys = min(call.K.shape[-2], call.columns)
+    if call.compute is _block:
+        most, fit = GROUPS, TILE // (call.rows * (keys + keys // call.part * (d_v + 1)))
+    else:
+        most, fit = 1, TURN // (call.rows * keys)
+    fit = max(1, fit)
     whole, turns = L_q // call.rows, threads * (1 + call.causal)
     stacks = math.prod((*batch, h, whole))
-    blocks = -(-stacks // (turns * min(fit, GROUPS))) * turns  # as many for every thread
-    groups = min(whole, -(-stacks // blocks))
-    return groups, max(1, min(h, fit // groups, stacks // turns // groups))
+    blocks = max(-(-stacks // (turns * min(fit, most))), 1) * turns  # as many for every thread
+    groups = min(whole, max(-(-stacks // blocks), 1))
+    heads = max(1, min(h, fit // groups, stacks // turns // groups))
+    return groups, -(-h // -(-h // heads)) if h else 1  # of 8 heads not 5 and 3, but 4 and 4
 
 
 def _cut(L_q, rows, groups):
-    """Cut the queries into blocks of so many groups of rows, the last first, and what is left.
-
-    With ``causal`` the last block is the longest.
-    """
+    """Cut the queries into blocks of so many groups of rows, the last first, and what is left."""
     whole = L_q // rows * rows
     size = groups * rows
     yield from (slice(top, min(top + size, whole)) for top in range(0, whole, size)[::-1])
@@ -414,7 +424,7 @@ def _fused_block(compute, block, call):
             NO_MASK if call.mask is None else call.mask[rows],
             NO_BIAS if call.bias is None else call.bias[rows],
             space, call.part, call.columns, call.sees(top) if call.causal else end, end,
-            np.float32(call.factor), call.small,
+            call.factor, call.small,
         )  # fmt: skip
 
 
@@ -438,15 +448,27 @@ class _Held(threading.local):
     """A thread's memory by name, kept for its next call: new memory costs a fault a page."""
 
     def __init__(self):
-        self.by_name = {}
+        self.by_name, self.calls = {}, 0
 
 
 _held = _Held()
 
 
+@contextmanager
+def _memory_of_a_call():
+    """Mark that this thread's memory is in use: a call within, as of a signal's, takes its own."""
+    _held.calls += 1
+    try:
+        yield
+    finally:
+        _held.calls -= 1
+
+
 def _space(name, shape, dtype):
     """Give this thread's memory of a name as an array, whatever it held."""
     size = math.prod(shape)
+    if _held.calls > 1:
+        return _on_a_line(size, dtype).reshape(shape)
     array = _held.by_name.get((name, dtype))
     if array is None or len(array) < size:
         array = _on_a_line(size, dtype)
@@ -480,12 +502,17 @@ def _in_rows(X):
 
 def _copied(X):
     """Give the same matrices, copied in rows without gaps; those that lie at one place, once."""
-    once = tuple(slice(None if step else 1) for step in X.strides[:-2])
-    return np.broadcast_to(X[once].copy(), X.shape)
+    return np.broadcast_to(_once(X).copy(), X.shape)
+
+
+def _once(X):
+    """Give each matrix once of those that lie at one place: the axis stays, with one entry."""
+    return X[tuple(slice(None if step else 1) for step in X.strides[:-2])]
 
 
 def _with_ones(V):
     """Give values with a column of ones beside them: their sum is the total of the weights."""
+    V = _once(V)
     copy = _space("values", (*V.shape[:-1], V.shape[-1] + 1), V.dtype)
     copy[..., :-1] = V
     copy[..., -1] = 1
@@ -496,13 +523,22 @@ def _with_ones(V):
 
 
 def _allowed(Q, K, V, bias, scale, compiled):
-    """Say if no score can be large, what raises to powers, and if all that is finite stays so."""
+    """Say what the numbers allow, and what powers are made with.
+
+    Gives whether no score can be large, what queries are multiplied by, exp or exp2, and whether
+    all that is finite stays so.
+    """
     query, key, value = (_longest(X, compiled) for X in (Q, K, V))
     small = bias is None and _are_small(scale * query * key, value, Q.dtype)
-    finite = math.isfinite(value) or np.isfinite(V).all()
-    in_range = finite and _stays_finite(V, V.shape[-2], value) and _stays_finite(Q, scale, query)
     ufunc = np.exp2 if small and (compiled or _has_quick_exp2(Q.dtype)) else np.exp
-    return small, ufunc, in_range
+    factor = scale * (math.log2(math.e) if ufunc is np.exp2 else 1)
+    in_range = (
+        (math.isfinite(value) or np.isfinite(V).all())
+        and abs(factor) < float(np.finfo(Q.dtype).max)
+        and _stays_finite(V, V.shape[-2], value)
+        and _stays_finite(Q, factor, query)
+    )
+    return small, Q.dtype.type(factor) if in_range else factor, ufunc, in_range
 
 
 @lru_cache(256)
@@ -516,7 +552,7 @@ def _are_small(score, value, dtype):
     A quarter of what exponents reach goes to the powers, a quarter to the values: as many terms
     as a third quarter holds may be summed. NaN is not small.
     """
-    limit = math.log(np.finfo(dtype).max) / 4
+    limit = math.log(min(float(np.finfo(dtype).max), np.finfo(float).max)) / 4  # of longdouble too
     return abs(score) <= limit and math.exp(-limit) <= value <= math.exp(limit)
 
 
@@ -584,10 +620,10 @@ def _pool():
     return ThreadPoolExecutor(thread_name_prefix="attention")
 
 
-_turn = threading.Lock()
+_turn = threading.RLock()  # a call within a call goes on
 # Compiling, and looking for libraries, each hold a lock of the system's while Python waits for its
 # own: two threads that did both at a time could wait for each other for ever.
-_first = threading.Lock()
+_first = threading.RLock()
 
 
 @contextmanager
@@ -611,7 +647,8 @@ def _one_blas_thread(compiled=None):
 def _start_anew():
     """Forget in a forked process what only its parent has: threads, and who holds a lock."""
     global _turn, _first
-    _turn, _first = threading.Lock(), threading.Lock()
+    _turn, _first = threading.RLock(), threading.RLock()
+    _held.calls = 0
     _pool.cache_clear()
 
 
