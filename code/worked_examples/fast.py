@@ -95,9 +95,9 @@ def fast_attention(
         How many queries a product takes, by default 64, or up to 192 where a block is compiled;
         and how many keys a tile has at most. A tile has one group of so many rows or several:
         with their products these have up to some three million numbers. Each thread holds one, and
-        keeps what has up to 8 MiB for its next call. Few columns,
-        where keys are many, lose digits: sums are rounded once a tile. A compiled block makes
-        no tile but begins a new sum every so many keys.
+        keeps what has up to 8 MiB for its next call. Few columns, where keys are many, lose
+        digits: sums are rounded once a tile. A compiled block makes no tile but begins a new sum
+        every so many keys.
     fused : bool, optional
         Whether a float32 block is one compiled function; by default, if numba and SciPy are
         installed and a head has some thousand scores or more.
@@ -134,7 +134,6 @@ def fast_attention(
     mask = _seen(mask, False, scored)
     with np.errstate(over="ignore"):
         bias = None if bias is None else _bias(bias, scored, Q.dtype)
-
     scale, causal = _scale(scale, Q.shape[-1]), _whether("causal", causal)
 
     # Who computes, and how many queries and keys make a product.
@@ -227,7 +226,7 @@ def _fair(L_q, heads, threads):
 
 
 def _without_rest(most, L_k):
-    """Give `most` keys, or fewer by up to a half if L_k is a multiple of them and of 4."""
+    """Give `most` keys, or down to half as many if L_k is a multiple of those, and they of 4."""
     return next((n for n in (most, *range(most // 4 * 4, most // 2, -4)) if L_k % n == 0), most)
 
 
