@@ -18,8 +18,8 @@ import sys
 import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
-from functools import partial
+from contextlib import ExitStack, contextmanager, nullcontext
+from functools import lru_cache, partial
 from itertools import product
 from unittest.mock import patch
 
@@ -28,12 +28,14 @@ import torch
 from torch.nn import functional
 
 from benchmarks.machine import PLOTS, environment, forget_peak, processors, resident_peak
-from worked_examples import fast
+from worked_examples import fast, plan, sharing
 from worked_examples.attention import scaled_dot_product_attention
 from worked_examples.blocked import blocked_attention
-from worked_examples.fast import ROWS_FUSED, _one_blas_thread, fast_attention
+from worked_examples.fast import fast_attention
 from worked_examples.fused import fused_kernel
 from worked_examples.measuring import slope
+from worked_examples.plan import ROWS_FUSED
+from worked_examples.sharing import one_blas_thread
 
 WIDTH = 64
 TARGETS = {("fast", False): 1.6, ("fast", True): 1.3,
@@ -138,18 +140,44 @@ def seconds_in_turn(functions, rounds, synchronize=None, settle=0.06):
 
 # ------------------------------------------------------------------------- what each idea pays
 
+
+def _planned_otherwise():
+    """Plan with other settings, which are those of the first call."""
+    return {"planned": lru_cache(plan.planned.__wrapped__)}
+
+
+def _by_executor(function, threads):
+    """Call a function in so many threads, which start for this call and end with it."""
+    with ThreadPoolExecutor(threads - 1) as pool:
+        others = [pool.submit(function) for _ in range(threads - 1)]
+        function()
+    for other in others:
+        other.result()
+
+
 UNDONE = {
     "as it is": {},
-    "a maximum for every tile": {"_are_small": lambda *_: False},
-    "powers of e, not of 2": {"_has_quick_exp2": lambda _: False},
-    "one product a tile": {"PRODUCT": 10**12, "PART": 10**6},
-    "rows from anywhere": {"LINE": 4, "_held": fast._Held()},
-    "new memory every time": {"KEPT": 0, "_held": fast._Held()},
-    "a group of rows a tile": {"_stacked": lambda *_: (1, 1)},
-    "a total of its own": {"_with_ones": lambda V: V},
-    "threads started anew": {"_pool": lambda: ThreadPoolExecutor()},
-    "numpy's own threads as well": {"_one_blas_thread": nullcontext},
-}
+    "a maximum for every tile": {fast: {"_seem_small": lambda *_: False,
+                                        "_are_small": lambda *_: False}},
+    "powers of e, not of 2": {fast: {"_has_quick_exp2": lambda _: False}},
+    "one product a tile": {plan: {"PRODUCT": 10**12, "PART": 10**6}, fast: _planned_otherwise()},
+    "rows from anywhere": {sharing: {"LINE": 4, "_held": sharing._Held()}},
+    "new memory every time": {sharing: {"KEPT": 0, "_held": sharing._Held()}},
+    "a group of rows a tile": {plan: {"_stacked": lambda *_: (1, 1)}, fast: _planned_otherwise()},
+    "a block a turn": {plan: {"TURN": 0}, fast: _planned_otherwise()},
+    "a total of its own": {fast: {"_with_ones": lambda V: V}},
+    "threads started anew": {fast: {"together": _by_executor}},
+    "numpy's own threads as well": {fast: {"one_blas_thread": nullcontext}},
+}  # fmt: skip
+
+
+@contextmanager
+def changed(undone):
+    """Let modules have other values under some names."""
+    with ExitStack() as stack:
+        for module, values in undone.items():
+            stack.enter_context(patch.multiple(module, **values))
+        yield
 
 
 def ideas(settings, rounds):
@@ -160,7 +188,7 @@ def ideas(settings, rounds):
         Q, K, V = rng.normal(size=(3, h, L, WIDTH)).astype(np.float32)
 
         def call(undone, inputs=(Q, K, V), causal=causal):
-            with patch.multiple(fast, **undone) if undone else nullcontext():
+            with changed(undone):
                 return fast_attention(*inputs, causal=causal, fused=False)
 
         measured = seconds_in_turn(
@@ -197,7 +225,7 @@ def floor():
     rows = []
     for count in sorted({1, processors()}):
         torch.set_num_threads(count)
-        with _one_blas_thread() if count == 1 else nullcontext():
+        with one_blas_thread() if count == 1 else nullcontext():
             times = seconds_in_turn(products, 5)
             rows += [
                 {"rate": f"multiply-adds, {name}", "threads": count,

@@ -3,9 +3,7 @@
 import json
 import subprocess
 import sys
-from contextlib import nullcontext
 from pathlib import Path
-from unittest.mock import patch
 
 import benchmarks.__main__ as command
 import numpy as np
@@ -16,7 +14,7 @@ from benchmarks import command as starts
 from benchmarks import explorers as recomputed
 from tools import runtime
 
-from worked_examples import explorers, fast
+from worked_examples import explorers
 from worked_examples.attention import scaled_dot_product_attention
 from worked_examples.fast import fast_attention
 
@@ -67,18 +65,27 @@ def test_a_short_function_settles_and_is_called_often(monkeypatch):
 
 def test_every_idea_can_be_undone_and_comes_back():
     """What is patched must exist, and the result stays; 800 positions are enough for threads."""
-    before = {name: getattr(fast, name) for undone in kernels.UNDONE.values() for name in undone}
+
+    def state():
+        return [
+            getattr(module, name)
+            for undone in kernels.UNDONE.values()
+            for module, changed in undone.items()
+            for name in changed
+        ]
+
+    before = state()
     Q, K, V = np.random.default_rng(0).normal(size=(3, 1, 800, 64)).astype(np.float32)
     plain, _ = scaled_dot_product_attention(Q, K, V)
     for undone in kernels.UNDONE.values():
-        with patch.multiple(fast, **undone) if undone else nullcontext():
+        with kernels.changed(undone):
             np.testing.assert_allclose(fast_attention(Q, K, V, fused=False), plain, atol=1e-5)
     rows = kernels.ideas([(40, 2)], 1)
     assert [(row["causal"], row["undone"]) for row in rows] == [
         (causal, name) for causal in (False, True) for name in kernels.UNDONE
     ]
     assert rows[0]["times as long"] == 1
-    assert before == {name: getattr(fast, name) for name in before}
+    assert state() == before
 
 
 def test_work_is_what_the_setting_needs():

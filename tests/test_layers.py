@@ -12,7 +12,7 @@ import worked_examples
 
 ROOT = Path(worked_examples.__file__).parent
 GROUND = {"attention", "claims", "pinned", "training"}
-SHARED = {"block", "costs", "fused", "positions", "wordpiece"}
+SHARED = {"block", "costs", "fused", "plan", "positions", "sharing", "wordpiece"}
 FIRST = {
     "lookup", "recurrence", "scaling", "masking", "heads", "series",
     "blocked", "cache", "fast", "linear", "window", "weights", "minilm",

@@ -737,6 +737,9 @@ def _array(name, value):
 def _as_floats(**named):
     """Return the arrays as one float dtype that is safe to compute in, and the dtype to return."""
     arrays = {name: _array(name, value) for name, value in named.items()}
+    dtypes = {array.dtype for array in arrays.values()}
+    if len(dtypes) == 1 and (dtype := dtypes.pop()) in (np.float32, np.float64):
+        return list(arrays.values()), dtype
     for name, array in arrays.items():
         if array.dtype.kind not in "biuf":
             raise ValueError(f"{name} must hold real numbers; got dtype {array.dtype}")

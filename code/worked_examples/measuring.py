@@ -16,7 +16,9 @@ from torch.nn import functional
 
 from worked_examples.attention import causal_mask, scaled_dot_product_attention
 from worked_examples.blocked import blocked_attention
-from worked_examples.fast import PART, ROWS, _on_a_line, fast_attention
+from worked_examples.fast import fast_attention
+from worked_examples.plan import PART, ROWS
+from worked_examples.sharing import on_a_line
 from worked_examples.training import one_thread
 
 __all__ = [
@@ -183,7 +185,7 @@ def floor_seconds(lengths, d_k=64, rounds=5, seed=0):
     rng = np.random.default_rng(seed)
 
     def draw(*shape):
-        X = _on_a_line(math.prod(shape), np.dtype(np.float32)).reshape(shape)
+        X = on_a_line(math.prod(shape), np.dtype(np.float32)).reshape(shape)
         X[...] = -rng.random(shape)
         return X
 
@@ -229,7 +231,7 @@ def ideas(L=2048, d_k=64, rounds=5, seed=0):
     steps = {
         "plain kernel": lambda: KERNELS["plain"](Q, K, V),
         "one matrix, worked on in place": lambda: _in_place(Q, K, V),
-        "blocks that fit into the cache": lambda: KERNELS["fast"](4 * Q, K, V),
+        "blocks that fit into the cache": lambda: KERNELS["fast"](6 * Q, K, V),
         "no maximum, since no score is large": lambda: KERNELS["fast"](Q, K, V),
         "(a causal mask over all blocks)": lambda: fast_attention(
             Q, K, V, mask=past, threads=1, fused=False
