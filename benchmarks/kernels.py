@@ -142,13 +142,13 @@ def seconds_in_turn(functions, rounds, synchronize=None, settle=0.06):
 
 
 def _planned_otherwise():
-    """Plan with other settings, which are those of the first call."""
+    """Give `planned` a cache of its own: the plans that are kept were made with other settings."""
     return {"planned": lru_cache(plan.planned.__wrapped__)}
 
 
 def _by_executor(function, threads):
     """Call a function in so many threads, which start for this call and end with it."""
-    with ThreadPoolExecutor(threads - 1) as pool:
+    with ThreadPoolExecutor(max(threads - 1, 1)) as pool:
         others = [pool.submit(function) for _ in range(threads - 1)]
         function()
     for other in others:

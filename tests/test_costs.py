@@ -396,6 +396,12 @@ def test_ideas_follow_one_another():
         np.testing.assert_allclose(ours, plain, rtol=1e-5)
 
 
+def test_the_chapters_longer_queries_do_not_seem_small():
+    Q, K, V = np.random.default_rng(0).normal(size=(3, 2048, 64)).astype(np.float32)
+    assert fast._seem_small(Q, K, V, 1 / 8)
+    assert not fast._seem_small(measuring.LONGER * Q, K, V, 1 / 8)
+
+
 def test_blocks_of_longer_queries_alone_look_for_a_maximum(monkeypatch):
     looked = []
 

@@ -25,15 +25,16 @@ def test_blocks_cover_each_query_once_and_fit(
     """None of them is more than a thread's fair share."""
     monkeypatch.setattr(plan, "TILE", 2**19)
     found = planned(heads, L_q, L_k, threads, causal, compiled)
-    counted = np.zeros((*heads, L_q), dtype=int)
+    counted, d = np.zeros((*heads, L_q), dtype=int), 4
     for turn in found.turns:
-        assert len({(b.queries.stop - b.queries.start) // b.stack[1] for b in turn}) == 1
+        assert len({block.rows for block in turn}) == 1
         for block in turn:
             counted[block.place] += 1
             scores = found.rows * min(found.columns, L_k)
             size = math.prod(block.stack)
             assert counted[block.place].shape[0] == block.stack[0]
-            assert size == 1 or size * scores <= (plan.TURN if compiled else 2**19)
+            room = scores if compiled else scores + scores // found.part * (d + 1)
+            assert size == 1 or size * room <= (plan.SHARED if compiled else 2**19)
             if not found.alone:
                 assert size <= max(1, math.ceil(math.prod(heads) * (L_q // found.rows) / threads))
     np.testing.assert_array_equal(counted, 1)
@@ -77,6 +78,30 @@ def test_the_longest_block_comes_first():
 )  # fmt: skip
 def test_every_thread_has_as_many_compiled_blocks(L_q, heads, threads, rows):
     assert plan._fair(L_q, heads, threads) == rows
+
+
+@pytest.mark.parametrize(
+    ("heads", "causal", "blocks", "turns"),
+    [(1, False, [(1, 4)] * 4, [2, 2]), (1, True, [(1, 4)] * 4, [2, 2]),
+     (8, False, [(8, 4)] * 4, [1] * 4), (5, False, [(5, 4)] * 4, [1] * 4)],
+)  # fmt: skip
+def test_small_blocks_share_a_turn(heads, causal, blocks, turns):
+    found = planned((heads,), 1024, 1024, 2, causal, d=64).turns
+    assert [block.stack for turn in found for block in turn] == blocks
+    assert [len(turn) for turn in found] == turns
+
+
+def test_heads_are_stacked_evenly(monkeypatch):
+    monkeypatch.setattr(plan, "TILE", 5 * 64 * (64 + 65))  # room for five heads
+    stacks = [b.stack for turn in planned((8,), 64, 64, 1, False, d=64).turns for b in turn]
+    assert stacks == [(4, 1), (4, 1)]
+
+
+def test_a_turn_has_no_more_scores_than_it_may_unless_one_block_has():
+    for L_k in (500, 5000, 100_000):
+        for turn in planned((1,), 3000, L_k, 2, False, rows=8).turns:
+            scores = [math.prod(block.stack) * block.rows * L_k for block in turn]
+            assert len(turn) == 1 or sum(scores) <= plan.TURN
 
 
 @pytest.mark.parametrize(

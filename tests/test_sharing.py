@@ -2,6 +2,7 @@
 
 import threading
 
+import numpy as np
 import pytest
 
 from worked_examples import sharing
@@ -15,11 +16,11 @@ def fresh(monkeypatch):
 
 
 def test_every_thread_has_a_part():
-    both = threading.Barrier(3, timeout=30)
+    all_three = threading.Barrier(3, timeout=30)
     names = []
 
     def work():
-        both.wait()  # none passes alone
+        all_three.wait()  # none passes alone
         names.append(threading.current_thread())
 
     for _ in range(3):
@@ -80,3 +81,64 @@ def test_an_error_is_raised_when_all_have_ended(where):
 def test_a_helper_does_not_keep_the_process():
     sharing.together(lambda: None, 2)
     assert all(helper.daemon for helper in sharing._helpers)
+
+
+# ----------------------------------------------------------------------------------- memory
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("size", [1, 3, 48, 10000])
+def test_memory_starts_on_a_line_of_the_cache(size, dtype):
+    for _ in range(4):
+        array = sharing.on_a_line(size, np.dtype(dtype))
+        assert array.ctypes.data % 64 == 0
+        assert array.shape == (size,)
+
+
+def test_a_thread_keeps_its_memory_but_not_what_is_large(monkeypatch):
+    monkeypatch.setattr(sharing, "_held", sharing._Held())
+    monkeypatch.setattr(sharing, "KEPT", 4000)
+    float32 = np.dtype(np.float32)
+
+    def ask(name="tile", shape=(5, 2), dtype=float32):
+        with sharing.memory_of_a_call():
+            return sharing.space(name, shape, dtype)
+
+    one = ask(shape=(10, 20))
+    assert np.shares_memory(ask(), one)
+    assert not np.shares_memory(ask("other"), one)
+    assert not np.shares_memory(ask(dtype=np.dtype(np.float64)), one)
+    larger = ask(shape=(10, 90))
+    assert np.shares_memory(ask(), larger)
+    with sharing.memory_of_a_call():
+        huge = sharing.space("tile", (10, 900), float32)
+        assert np.shares_memory(sharing.space("tile", (5, 2), float32), huge)  # until it ends
+        inner = ask()  # as a signal's handler would
+        assert not np.shares_memory(inner, huge)
+        assert np.shares_memory(sharing.space("tile", (5, 2), float32), huge)
+    assert not np.shares_memory(ask(), huge)
+    there = []
+    thread = threading.Thread(target=lambda: there.append(ask()))
+    thread.start()
+    thread.join()
+    assert not np.shares_memory(there[0], ask())
+
+
+def test_a_helper_lets_go_of_what_is_large_when_its_part_ends(monkeypatch):
+    monkeypatch.setattr(sharing, "KEPT", 4000)
+    both = threading.Barrier(2, timeout=30)
+    sizes = []
+
+    def work():
+        both.wait()  # each of two threads has a part
+        sizes.append(sharing.space("large", (2000,), np.dtype(np.float32)).nbytes)
+
+    def look():
+        both.wait()
+        sizes.append([array.nbytes for array in sharing._held.by_name.values()])
+
+    with sharing.memory_of_a_call():
+        sharing.together(work, 2)
+        sharing.together(look, 2)
+    assert sizes[:2] == [8000, 8000]
+    assert sum(8000 in kept for kept in sizes[2:]) == 1  # the caller's call has not ended

@@ -1,18 +1,24 @@
 """Exact attention at the speed of the machine's matrix products, beside `blocked`, which explains.
 
 The mathematics is that of `blocked_attention`: a tile of scores at a time, and the online softmax.
-What makes it fast is what is done with a tile:
+A *group* is some queries of one head, 64 as a rule; a *block*, the groups of one head or several
+that are computed together; a *tile*, their scores with as many keys as fit; a *part*, the keys of
+one product; a *turn*, the blocks that a thread takes at a time. What makes it fast:
 
-- it is made, exponentiated and used in place, in memory that a thread keeps and that starts on a
-  line of the cache, by products so small that OpenBLAS need not copy their factors first;
-- it stands on its side, a row a key, so that keys are read as they lie; so do its products with
-  the values, whose columns fill vectors then, and only the output is turned;
-- several groups of rows, and short heads, share it: each step is one call of numpy for all of them;
-- all that a thread needs for its next blocks is prepared before the first is computed: only one
-  thread at a time may be in Python, and between two calls of numpy each may wait for another;
-- no maximum is looked for: a few scores say that they seem small, and the sums in the end whether
-  all were; if not, the block is computed again, and so are the others then, with the maximum;
-- the scale goes into the queries, once a block, and with it log2(e): 2^x is quicker than e^x;
+- a tile is made, exponentiated and used in place, in memory that a thread keeps and that starts on
+  a cache line, by products so small that OpenBLAS need not copy their factors first;
+- it is stored transposed, a row a key, and so are its products with the values: keys are read as
+  they lie, and both products fill the processor's vectors. Queries are transposed while they are
+  scaled, the output while it is divided;
+- several groups share a tile: each step is one call of numpy for all of them;
+- a turn is prepared before any of it is computed. Only the thread that holds Python's global
+  interpreter lock is in Python, and one that comes back from numpy meanwhile sleeps until it is
+  woken, which takes longer than most steps here;
+- without a bias, no maximum is taken if a few scores are small: the sums show in the end whether
+  all were. If not, the turn is computed again, and later turns with the maximum, unless a bound
+  from the longest query and key rules large scores out;
+- the scale goes into the queries, once a block, and with it log2(e) where no maximum is taken and
+  2^x is quicker than e^x;
 - values have a column of ones beside them, so that a product of weights and values has the
   weights' total too (where queries are many: it is a copy); an output is divided once, at the end;
 - with ``causal`` only as many keys are scored as the last query of a block sees, to a whole part,
@@ -24,9 +30,9 @@ With numba and SciPy installed a float32 block is one compiled function (`fused`
 back to Python. Without any of the packages the result is the same, to the last digits.
 
 Tried and not kept: totals from sums of their own where queries are many; products of twice the
-rows; longer sums in one product, which lose digits where weights are equal; a bound from the
-longest query and key, whose lengths take a tenth of the time at a thousand positions; eight groups
-a tile, which are some hundredths quicker from 2048 positions on, for twice the memory.
+rows; longer sums in one product, which lose digits where weights are equal; the bound for every
+call, since the lengths of all queries and keys take a tenth of the time at a thousand positions;
+eight groups a tile, some hundredths quicker from 2048 positions on, for twice the memory.
 """
 
 import math
@@ -38,7 +44,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from worked_examples import sharing
+from worked_examples import sharing  # for its lock, which a forked process replaces
 from worked_examples.attention import (
     _as_floats,
     _bias,
@@ -63,6 +69,7 @@ from worked_examples.sharing import (
 __all__ = ["fast_attention"]
 
 FEW = 2**12  # scores of a head; below, sharing a tile is quicker than compiled blocks
+FUTURE = 2**23  # bytes; a larger mask of the future is not kept for the next tile
 NO_MASK, NO_BIAS = np.empty((0, 0), dtype=bool), np.empty((0, 0), dtype=np.float32)
 
 
@@ -94,9 +101,9 @@ def fast_attention(
         How many queries a product takes, by default 64, or up to 192 where a block is compiled;
         and how many keys a tile has at most. A tile has one group of so many rows or several:
         with their products these have up to some three million numbers. Each thread holds one, and
-        keeps what has up to 8 MiB for its next call. Few columns, where keys are many, lose
-        digits: sums are rounded once a tile. A compiled block makes no tile but begins a new sum
-        every so many keys.
+        keeps each of its arrays of up to 8 MiB for its next call. Few columns, where keys are many,
+        lose digits: sums are rounded once a tile. A compiled block makes no tile but begins a new
+        sum every so many keys.
     fused : bool, optional
         Whether a float32 block is one compiled function; by default, if numba and SciPy are
         installed and a head has some thousand scores or more.
@@ -105,7 +112,8 @@ def fast_attention(
     -------
     (..., L_q, d_v) array
         The output alone. A query that may see nothing gets zeros; what stands at a hidden
-        position changes nothing, NaN included.
+        position changes nothing, NaN included. With several threads and a few large scores the
+        last digits may differ from call to call: it depends on who comes upon them when.
 
     Raises
     ------
@@ -139,49 +147,50 @@ def fast_attention(
     # Who computes, and how many queries and keys make a product.
     if fused is None and L_q * L_k < FEW:
         fused = False
-    with sharing.first:
+    with sharing.one_loads:
         compiled = fused_kernel(fused) if Q.dtype == np.float32 else None
     threads = default_threads(compiled) if threads is None else _length("threads", threads)
     leading = _broadcast(scored[:-2], V.shape[:-2])
+    heads = leading or (1,)
     plan = planned(
-        leading or (1,), L_q, L_k, Q.shape[-1], d_v, bool(causal), threads,
+        heads, L_q, L_k, Q.shape[-1], d_v, bool(causal), threads,
         rows if rows is None else _length("rows", rows), _length("columns", columns),
         compiled is not None,
     )  # fmt: skip
 
-    # What the numbers allow.
-    with np.errstate(invalid="ignore", over="ignore", under="ignore"):
+    with memory_of_a_call(), np.errstate(invalid="ignore", over="ignore", under="ignore"):
+        # What the numbers allow.
         if not compiled and bias is None and _seem_small(Q, K, V, scale):
-            small, prepare = True, _hopeful
+            small, in_range, prepare = True, True, _hopeful
             ufunc, factor = _ufunc(Q.dtype, scale)
         else:
             if compiled:
                 Q, K, V, bias = (_aligned(X) for X in (Q, K, V, bias))
                 K, V = _in_rows(K), _in_rows(V)
             small, factor, ufunc, in_range = _allowed(Q, K, V, bias, scale, compiled)
-            prepare = partial(_fused, compiled.block) if compiled else _by_numpy
-            prepare = prepare if in_range else _plain
-        with memory_of_a_call():
-            if prepare in (_by_numpy, _hopeful) and L_q >= 2 * plan.rows:
-                V = _with_ones(V)  # each row is read once a block: for less not worth a copy
-            full = leading or (1,)
-            output = np.empty((*full, L_q, d_v), dtype=Q.dtype)
-            Q, K, V, mask, bias = (
-                _view(X, (*full, *shape))
-                for X, shape in (
-                    (Q, (L_q, Q.shape[-1])), (K, K.shape[-2:]), (V, V.shape[-2:]),
-                    (mask, (L_q, L_k)), (bias, (L_q, L_k)),
-                )
-            )  # fmt: skip
-            call = _Call(
-                Q, K, V, mask, bias, output, plan, causal, scale, factor, small, ufunc, prepare, []
-            )  # fmt: skip
-            work = partial(_work, deque(plan.turns), call)
-            if plan.alone:
-                work()
-            else:
-                with one_blas_thread(compiled):
-                    together(work, min(threads, len(plan.turns)))
+            prepare = partial(_one_by_one, partial(_fused, compiled.block)) if compiled else _turn
+        if not in_range:
+            prepare = _plainly
+        elif not compiled and L_q >= 2 * plan.rows:
+            V = _with_ones(V)  # each row is read once a block: for less it is not worth a copy
+
+        output = np.empty((*heads, L_q, d_v), dtype=Q.dtype)
+        Q, K, V, mask, bias = (
+            _view(X, (*heads, *shape))
+            for X, shape in (
+                (Q, (L_q, Q.shape[-1])), (K, K.shape[-2:]), (V, V.shape[-2:]),
+                (mask, (L_q, L_k)), (bias, (L_q, L_k)),
+            )
+        )  # fmt: skip
+        call = _Call(
+            Q, K, V, mask, bias, output, plan, causal, scale, factor, small, ufunc, prepare, []
+        )
+        work = partial(_work, deque(plan.turns), call)
+        if plan.alone:
+            work()
+        else:
+            with one_blas_thread(compiled):
+                together(work, min(threads, len(plan.turns)))
     return output.reshape(*leading, L_q, d_v).astype(dtype, copy=False)
 
 
@@ -198,10 +207,10 @@ class _Call(NamedTuple):
     causal: bool
     scale: float
     factor: float  # what queries are multiplied by for the powers to be e^score
-    small: bool  # no score can be large
+    small: bool  # no maximum is taken: scores are small, or hoped to be
     ufunc: np.ufunc  # exp or exp2
-    prepare: Callable  # gives what computes the blocks of a turn
-    careful: list  # the same call, careful of large scores, once a block has shown some
+    prepare: Callable  # (turn, call) -> what computes the turn
+    careful: list  # the call as all numbers allow, once sums were not those of small scores
 
     @property
     def values(self):
@@ -224,56 +233,35 @@ def _work(todo, call):
             raise
 
 
-def _hopeful(turn, call):
-    """Prepare blocks as if no score were large, to do it again if totals say that one was."""
-    if call.careful:
-        return call.careful[0].prepare(turn, call.careful[0])
-    hoped = _by_numpy(turn, call)
-
-    def compute():
-        if not hoped() and not call.careful:  # or a query sees nothing, whose total is 0
-            call.careful.append(_with_care(call))
-        if call.careful and not call.careful[0].small:
-            call.careful[0].prepare(turn, call.careful[0])()
-
-    return compute
+# ------------------------------------------------------------------------- a turn, by numpy
 
 
-def _with_care(call):
-    """Give the same call as all of its numbers allow."""
-    numbers = call.Q, call.K, call.values, call.bias
-    small, factor, ufunc, in_range = _allowed(*numbers, call.scale, None)
-    prepare = _by_numpy if in_range else _plain
-    return call._replace(small=small, factor=factor, ufunc=ufunc, prepare=prepare)
+def _turn(turn, call):
+    """Prepare blocks, whose groups have equally many queries: lay everything out in memory.
 
-
-def _by_numpy(turn, call):
-    """Prepare blocks for numpy, of groups of as many rows: all that is needed, before it is used.
-
-    What computes them says if their totals are those of small scores.
+    The function that is returned computes them, and says if the sums are those of small scores.
     """
-    rows = (turn[0].queries.stop - turn[0].queries.start) // turn[0].stack[1]
-    width, done, computes, outputs = call.output.shape[-1] + 1, 0, [], []
-    stacks = sum(math.prod(block.stack) for block in turn)
-    sums = space("sums", (stacks, width, rows), call.Q.dtype)
+    rows, width = turn[0].rows, call.output.shape[-1] + 1
+    sums = space("sums", (sum(math.prod(b.stack) for b in turn), width, rows), call.Q.dtype)
+    computes, outputs, used = [], [], 0
     for block in turn:
         output = call.output[block.place]
         if not block.end:
             output[...] = 0
             continue
-        summed = sums[done : (done := done + math.prod(block.stack))]
-        summed = summed.reshape(*block.stack, width, rows)
+        first, used = used, used + math.prod(block.stack)
+        summed = sums[first:used].reshape(*block.stack, width, rows)
         computes.append(_block(block, summed, call))
         output = output.reshape(*block.stack, rows, width - 1).swapaxes(-1, -2)
         outputs.append((summed[..., :-1, :], summed[..., -1:, :], output))
-    used, (least, tiny) = sums[:done], _limits(sums.dtype)
-    totals = used[:, -1]
+    sums, (_, least, tiny) = sums[:used], _limits(sums.dtype)
+    totals = sums[:, -1]
 
     def compute():
         for one in computes:
             one()
-        as_small = not done or bool(
-            np.vdot(used, used) < np.inf and np.minimum.reduce(totals, axis=None) >= least
+        as_small = not used or bool(
+            np.vdot(sums, sums) < np.inf and np.minimum.reduce(totals, axis=None) >= least
         )
         if not as_small:
             np.maximum(totals, tiny, out=totals)  # 0 / 0 is 0 here
@@ -284,8 +272,19 @@ def _by_numpy(turn, call):
     return compute
 
 
+class _Tile(NamedTuple):
+    """The scores of a block with some keys, and what belongs to them: views of memory."""
+
+    scores: np.ndarray  # (heads, groups, keys, queries)
+    parts: list  # of keys, scores, values and products
+    bias: np.ndarray | None
+    hide: list  # functions
+    products: np.ndarray  # (heads, groups, parts, width * queries)
+    added: np.ndarray  # (heads, groups, width, queries): the sum over parts
+
+
 def _block(block, summed, call):
-    """Prepare one block: what computes its sums, a tile of scores at a time."""
+    """Prepare one block: what computes its sums, a tile at a time."""
     stack, dtype, part, rows = block.stack, summed.dtype, call.plan.part, summed.shape[-1]
     end = min(-(-block.end // part) * part, call.K.shape[-2])  # whole parts: a rest takes time
     Q = call.Q[block.place].reshape(*stack, rows, -1).swapaxes(-1, -2)
@@ -296,95 +295,37 @@ def _block(block, summed, call):
         keys = slice(left, min(left + call.plan.columns, end))
         n = keys.stop - left
         count = -(-n // part)
-        tile = space("tile", (*stack, n, rows), dtype)
+        scores = space("tile", (*stack, n, rows), dtype)
         products = space("products", (*stack, count, *summed.shape[-2:]), dtype)
-        added = space("added", summed.shape, dtype) if left else summed
         bias = call.bias
         if bias is not None:
             bias = bias[(*block.place, keys)].reshape(*stack, rows, n).swapaxes(-1, -2)
-        tiles.append((
-            list(_in_parts(part, K[:, :, keys], tile, V[..., keys], products)), tile, bias,
-            list(_hidden(tile, block, keys, call)), _ones(count, dtype),
-            products.reshape(*stack, count, -1), added, added.reshape(*stack, -1),
+        tiles.append(_Tile(
+            scores, list(_in_parts(part, K[:, :, keys], scores, V[..., keys], products)), bias,
+            list(_hidden(scores, block, keys, call)), products.reshape(*stack, count, -1),
+            space("added", summed.shape, dtype) if left else summed,
         ))  # fmt: skip
 
     def compute():
         np.multiply(Q, call.factor, out=scaled)
-        right, largest = scaled[:, :, None], None
-        for parts, tile, bias, hide, ones, products, added, flat in tiles:
-            for k, s, _, _ in parts:  # (n, d_k) @ (d_k, rows) -> (n, rows)
-                np.matmul(k, right, out=s)
-            if bias is not None:
-                np.add(tile, bias, out=tile)
-            new = _powers(tile, largest, call.ufunc, call.small, hide)
-            for _, s, v, p in parts:  # (width, n) @ (n, rows) -> (width, rows)
+        queries, largest = scaled[:, :, None], None
+        for tile in tiles:
+            for k, s, _, _ in tile.parts:  # (n, d_k) @ (d_k, rows) -> (n, rows)
+                np.matmul(k, queries, out=s)
+            if tile.bias is not None:
+                np.add(tile.scores, tile.bias, out=tile.scores)
+            new = _powers(tile.scores, largest, call.ufunc, call.small, tile.hide)
+            for _, s, v, p in tile.parts:  # (width, n) @ (n, rows) -> (width, rows)
                 _weigh(s, v, p)
-            np.matmul(ones, products, out=flat)  # quicker than a sum over an axis
-            if added is not summed:
+            ones = _ones(tile.products.shape[2], dtype)  # quicker than a sum over an axis
+            np.matmul(ones, tile.products, out=tile.added.reshape(*stack, -1))
+            if tile.added is not summed:
                 if largest is not None:
                     np.multiply(summed, call.ufunc(largest - new), out=summed)
-                np.add(summed, added, out=summed)
+                np.add(summed, tile.added, out=summed)
             largest = new
 
     return compute
-
-
-def _powers(tile, largest, ufunc, small, hide):
-    """Turn a tile of scores into powers, and give the largest so far where one is taken off."""
-    if small:
-        ufunc(tile, out=tile)
-    for function in hide:  # after exp2, which takes eight times as long for -inf
-        function()
-    if small:
-        return None
-    new = tile.max(axis=-2, keepdims=True, initial=np.finfo(tile.dtype).min)
-    if largest is not None:
-        np.maximum(new, largest, out=new)
-    tile -= new
-    ufunc(tile, out=tile)
-    return new
-
-
-def _weigh(weights, values, output):
-    """Average values with weights that are no shares yet; the last row is the weights' total."""
-    if values.shape[-2] == output.shape[-2]:  # a row of ones among them
-        np.matmul(values, weights, out=output)
-    else:
-        np.matmul(values, weights, out=output[..., :-1, :])
-        output[..., -1, :] = _ones(weights.shape[-2], weights.dtype) @ weights
-
-
-def _hidden(tile, block, keys, call):
-    """Give what hides, in a tile, what queries may not see: it is set to no more than the least."""
-    seen, value = block.sees, 0.0 if call.small else -np.inf
-    if call.causal and keys.stop > seen:  # the diagonal passes through
-        groups, rows = tile.shape[1], tile.shape[-1]
-        size = rows * (2 * groups * rows + call.plan.part) * tile.itemsize
-        make = _future if size <= sharing.KEPT else _future.__wrapped__
-        future = make(groups, rows, call.plan.part, tile.dtype, value)
-        first = max(keys.start, seen)
-        part = tile[:, :, first - keys.start :]
-        # fmin replaces NaN as well; a product is quicker, and powers of small scores are no NaN.
-        ufunc = np.fmin if value else np.multiply
-        yield partial(ufunc, part, future[:, first - seen + 1 : keys.stop - seen + 1], out=part)
-    if call.mask is not None:
-        by_query = tile.swapaxes(-1, -2)
-        allowed = call.mask[(*block.place, keys)].reshape(by_query.shape)
-        yield lambda: np.copyto(by_query, value, where=~allowed)
-
-
-@lru_cache(4)
-def _future(groups, rows, more, dtype, value):
-    """Give what hides the future: the least of it and a tile, or for 0 their product.
-
-    A row is a key, of as many as there are queries and some more. What one group sees, the next
-    sees so many rows later: they share their memory, which stays near the processor.
-    """
-    size = groups * rows
-    seen = np.tri(rows, 2 * size - rows + more, size - rows, dtype=bool).T
-    future = np.where(seen, np.inf if value else 1, value).astype(dtype, order="C")
-    windows = sliding_window_view(future, (size + more, rows))[::rows, 0]
-    return windows[::-1]
 
 
 def _in_parts(size, keys, tile, values, products):
@@ -406,12 +347,125 @@ def _in_parts(size, keys, tile, values, products):
         )  # fmt: skip
 
 
-def _fused(compute, turn, call):
-    """Prepare blocks for the compiled function: there is nothing to prepare."""
-    return lambda: [_fused_block(compute, block, call) for block in turn]
+def _powers(tile, largest, ufunc, small, hide):
+    """Turn a tile of scores into powers, and give the largest so far where one is taken off."""
+    if small:
+        ufunc(tile, out=tile)
+    for function in hide:  # after exp2, which takes eight times as long for -inf
+        function()
+    if small:
+        return None
+    new = tile.max(axis=-2, keepdims=True, initial=np.finfo(tile.dtype).min)
+    if largest is not None:
+        np.maximum(new, largest, out=new)
+    tile -= new
+    lowest = np.log(_limits(tile.dtype)[2])
+    if tile.min() < lowest:  # subnormal powers would slow a product a hundredfold
+        np.copyto(tile, -np.inf, where=tile < lowest)
+    ufunc(tile, out=tile)
+    return new
 
 
-def _fused_block(compute, block, call):
+def _weigh(weights, values, output):
+    """Average values with weights that are no shares yet; the last row is the weights' total."""
+    if values.shape[-2] == output.shape[-2]:  # a row of ones among them
+        np.matmul(values, weights, out=output)
+    else:
+        np.matmul(values, weights, out=output[..., :-1, :])
+        output[..., -1, :] = _ones(weights.shape[-2], weights.dtype) @ weights
+
+
+def _hidden(tile, block, keys, call):
+    """Give functions that hide what queries may not see: powers become 0, scores -inf."""
+    seen, value = block.sees, 0.0 if call.small else -np.inf
+    if call.causal and keys.stop > seen:  # the diagonal passes through
+        groups, rows = tile.shape[1], tile.shape[-1]
+        size = rows * (2 * groups * rows + call.plan.part) * tile.itemsize
+        make = _future if size <= FUTURE else _future.__wrapped__
+        future = make(groups, rows, call.plan.part, tile.dtype, value)
+        first = max(keys.start, seen)
+        crossed = tile[:, :, first - keys.start :]
+        # fmin replaces NaN as well. A product is quicker, and powers of small scores are no NaN; if
+        # one is inf after all, NaN reaches the sums, and they tell.
+        ufunc = np.fmin if value else np.multiply
+        yield partial(ufunc, crossed, future[:, first - seen : keys.stop - seen], out=crossed)
+    if call.mask is not None:
+        by_query = tile.swapaxes(-1, -2)
+        may_look = call.mask[(*block.place, keys)].reshape(by_query.shape)
+        yield lambda: np.copyto(by_query, value, where=~may_look)
+
+
+@lru_cache(4)
+def _future(groups, rows, part, dtype, value):
+    """Give an array that hides the future: by fmin (inf or -inf), or for value 0 by a product.
+
+    It is (groups, keys, rows), and its first key is the first that a block's first query does not
+    see. What one group sees, the next sees so many rows later: they share their memory, which
+    stays near the processor.
+    """
+    size = groups * rows
+    seen = np.tri(rows, 2 * size - rows + part, size - rows - 1, dtype=bool).T
+    future = np.where(seen, np.inf if value else 1, value).astype(dtype, order="C")
+    return sliding_window_view(future, (size + part, rows))[::rows, 0][::-1]
+
+
+@lru_cache(256)
+def _ones(n, dtype):
+    return np.ones(n, dtype=dtype)
+
+
+# ---------------------------------------------------------------- a turn, hoped to be simple
+
+
+def _seem_small(Q, K, V, scale):
+    """Say if a few scores are so small that all may be, and if a few values are not too small.
+
+    Values must be as large that sums of small powers of them do not vanish.
+    """
+    Q, K, V = (
+        X[tuple(slice(None, None, max(-(-n // 4), 1)) for n in X.shape[:-1])] for X in (Q, K, V)
+    )
+    scores = Q @ K.swapaxes(-1, -2)
+    score, least, _ = _limits(Q.dtype)
+    few = (score / 5) ** 2 * scores.size  # seldom is a score five times their root mean square
+    return bool(np.vdot(scores, scores) * (scale * scale) <= few and np.vdot(V, V) >= least**2)
+
+
+def _hopeful(turn, call):
+    """Prepare a turn as if no score were large, to do it again if its sums say that one was."""
+    if call.careful:
+        return call.careful[0].prepare(turn, call.careful[0])
+    hoped = _turn(turn, call)
+
+    def compute():
+        if hoped():
+            return
+        if not call.careful:
+            call.careful.append(_with_care(call))
+        careful = call.careful[0]
+        if not careful.small:  # else a query sees nothing, its total is 0, and all is right
+            careful.prepare(turn, careful)()
+
+    return compute
+
+
+def _with_care(call):
+    """Give the same call as all of its numbers allow."""
+    numbers = call.Q, call.K, call.values, call.bias
+    small, factor, ufunc, in_range = _allowed(*numbers, call.scale, None)
+    prepare = _turn if in_range else _plainly
+    return call._replace(small=small, factor=factor, ufunc=ufunc, prepare=prepare)
+
+
+# ---------------------------------------------------------------- a turn, by another kernel
+
+
+def _one_by_one(compute, turn, call):
+    """Prepare blocks that need no preparation."""
+    return lambda: [compute(block, call) for block in turn]
+
+
+def _fused(compute, block, call):
     """Compute one block of queries, of one head after another, by the compiled function."""
     *index, heads = block.heads
     plan, end = call.plan, block.end
@@ -429,14 +483,13 @@ def _fused_block(compute, block, call):
         )  # fmt: skip
 
 
-def _plain(turn, call):
-    """Prepare blocks for the plain kernel: its care for values such as NaN takes time."""
-    return lambda: [_plain_block(block, call) for block in turn]
+def _plain(block, call):
+    """Compute one block by the plain kernel, where numbers could leave the range.
 
-
-def _plain_block(block, call):
+    It takes care of them, and time; and memory, were it not for one group at a time.
+    """
     first, stop = block.queries.start, block.queries.stop
-    for top in range(first, stop, call.plan.rows):  # all at once would take more memory
+    for top in range(first, stop, call.plan.rows):
         after = min(top + call.plan.rows, stop)
         last = block.sees + after - 1 - first if call.causal else block.end
         seen = slice(0, min(last, block.end))
@@ -450,6 +503,9 @@ def _plain_block(block, call):
             bias=None if call.bias is None else call.bias[(*place, seen)],
             causal=call.causal, scale=call.scale,
         )  # fmt: skip
+
+
+_plainly = partial(_one_by_one, _plain)
 
 
 # ----------------------------------------------------------------------------------- arrays
@@ -490,7 +546,7 @@ def _with_ones(V):
     return copy
 
 
-# ---------------------------------------------------------------------------------- softmax
+# -------------------------------------------------------------------- what numbers allow
 
 
 def _allowed(Q, K, V, bias, scale, compiled):
@@ -518,59 +574,36 @@ def _ufunc(dtype, scale, small=True, compiled=None):
     return np.exp, scale
 
 
-def _seem_small(Q, K, V, scale):
-    """Say if a few scores are so small that all may be, and a few values so large that sums are.
+def _are_small(score, value, dtype):
+    """Say if powers of such scores need no maximum taken off, and their sums stay in range.
 
-    To ask all queries and keys takes as long as a tenth of the work at a thousand positions; what
-    is computed with them says if they were small.
+    NaN is not small.
     """
-    Q, K, V = (
-        X[tuple(slice(None, None, max(-(-n // 4), 1)) for n in X.shape[:-1])] for X in (Q, K, V)
-    )
-    scores = Q @ K.swapaxes(-1, -2)
-    limit, least = _most_small(Q.dtype) / 5, _limits(Q.dtype)[0]
-    return bool(
-        np.vdot(scores, scores) * (scale * scale) <= limit**2 * scores.size
-        and np.vdot(V, V) >= least**2
-    )
+    most, least, _ = _limits(dtype)
+    return abs(score) <= most and least <= value <= 1 / least
 
 
 @cache
 def _limits(dtype):
-    """Give the least that a total of small powers may be, and the least number above 0."""
-    return math.exp(-_most_small(dtype)), np.finfo(dtype).tiny
+    """Give the largest small score, the least total of its powers, and the least normal number.
 
-
-@lru_cache(256)
-def _ones(n, dtype):
-    return np.ones(n, dtype=dtype)
-
-
-def _are_small(score, value, dtype):
-    """Say if powers of such scores need no maximum taken off, and their sums stay in range.
-
-    A quarter of what exponents reach goes to the powers, a quarter to the values: as many terms
-    as a third quarter holds may be summed. NaN is not small.
+    A quarter of what exponents reach goes to the powers, a quarter to the values: as many terms as
+    a third quarter holds may be summed.
     """
-    limit = _most_small(dtype)
-    return abs(score) <= limit and math.exp(-limit) <= value <= math.exp(limit)
-
-
-@cache
-def _most_small(dtype):
-    return math.log(min(float(np.finfo(dtype).max), np.finfo(float).max)) / 4  # of longdouble too
+    most = math.log(min(float(np.finfo(dtype).max), np.finfo(float).max)) / 4  # of longdouble too
+    return most, math.exp(-most), np.finfo(dtype).tiny
 
 
 def _longest(X, compiled=None):
     """Give a bound of the longest vector's length: |q k| is at most the product of two of them.
 
-    A square may be too small for its dtype, and is then short by no more than the least number.
+    A square may be too small for its dtype, and is then short by no more than the least normal
+    number.
     """
     if compiled and X.flags.c_contiguous:
         square = compiled.longest(X.reshape(-1, X.shape[-1]))
     else:
-        with np.errstate(invalid="ignore", over="ignore", under="ignore"):
-            square = np.einsum("...d,...d->...", X, X).max(initial=0)
+        square = np.einsum("...d,...d->...", X, X).max(initial=0)
     return math.sqrt(square + X.shape[-1] * np.finfo(X.dtype).tiny)
 
 
@@ -578,8 +611,7 @@ def _stays_finite(X, factor, longest):
     """Say if what is finite in X is so times a factor, and ask its numbers only if in doubt."""
     if abs(factor) * longest < float(np.finfo(X.dtype).max):
         return True
-    with np.errstate(invalid="ignore", over="ignore", under="ignore"):
-        return not (np.isfinite(X) & ~np.isfinite(X * X.dtype.type(factor))).any()
+    return not (np.isfinite(X) & ~np.isfinite(X * X.dtype.type(factor))).any()
 
 
 @cache

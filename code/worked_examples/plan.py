@@ -10,12 +10,13 @@ from typing import NamedTuple
 
 __all__ = ["Block", "Plan", "planned"]
 
-TILE = 3_400_000  # scores, and numbers of their products; who has fewer shares a tile
+TILE = 3_400_000  # numbers of a tile: its scores, and what they make with the values, at most
 ROWS, ROWS_FUSED = 64, 192  # queries of a product; of a compiled block, at most
-GROUPS = 4  # of a head's rows that share a tile; with `causal` each computes what the last may see
+GROUPS = 4  # of one head in a block, at most; with `causal` each scores what the last may see
 ALONE = 2**18  # scores; up to here threads would take longer to start than they save
 ALONE_FUSED = 2**17  # the same where they need not wait for each other
-TURN = 2**20  # scores; smaller blocks share a turn, and shorter heads a compiled block
+TURN = 2**20  # scores; blocks of fewer share a turn
+SHARED = 2**20  # scores of a group; heads with fewer share a compiled block
 PRODUCT = 10**6  # multiply-adds; OpenBLAS copies the factors of more (on processors with AVX-512)
 PART = 128  # keys; longer sums would be rounded too often for the last digits
 
@@ -25,7 +26,7 @@ class Block(NamedTuple):
 
     heads: tuple  # their place in arrays: indices, and a slice at the end
     queries: slice
-    stack: tuple  # how many heads, and how many groups of queries of each
+    stack: tuple  # how many heads, and how many groups of each
     sees: int  # how many keys the first query may see with `causal`; less than 1 is none
     end: int  # how many keys are of use
 
@@ -34,6 +35,11 @@ class Block(NamedTuple):
         """Where the queries are in arrays."""
         return (*self.heads, self.queries)
 
+    @property
+    def rows(self):
+        """How many queries a group has."""
+        return (self.queries.stop - self.queries.start) // self.stack[1]
+
 
 class Plan(NamedTuple):
     """How a call is cut."""
@@ -41,8 +47,8 @@ class Plan(NamedTuple):
     rows: int  # queries of a group
     columns: int  # keys of a tile, at most
     part: int  # keys of a product
-    alone: bool  # for one thread
-    turns: tuple  # of lists of blocks: what a thread takes at a time, the longest first
+    alone: bool  # too little for more than one thread
+    turns: tuple  # of tuples of blocks: what a thread takes at a time, the longest first
 
 
 @lru_cache(32)
@@ -81,33 +87,30 @@ def planned(heads, L_q, L_k, d_k, d_v, causal, threads, rows, columns, compiled)
     columns = max(columns // part, 1) * part
     scores = rows * min(L_k, columns)
     if compiled:
-        groups, together = _stacked(heads, L_q // rows, threads, causal, 1, TURN // scores)
+        most, fit = 1, SHARED // scores
     else:
-        fit = TILE // (scores + scores // part * (d_v + 1))
-        groups, together = _stacked(heads, L_q // rows, threads, causal, GROUPS, fit)
+        most, fit = GROUPS, TILE // (scores + scores // part * (d_v + 1))
+    groups, each = _stacked(heads, L_q // rows, threads * (1 + causal), most, max(1, fit))
     places = [
-        (*index, slice(first, min(first + together, heads[-1])))
+        (*index, slice(first, min(first + each, heads[-1])))
         for index in product(*map(range, heads[:-1]))
-        for first in range(0, heads[-1], together)
+        for first in range(0, heads[-1], each)
     ]
 
-    def blocks(queries, groups):
-        sees, last = (query + L_k - L_q + 1 for query in (queries.start, queries.stop - 1))
+    def blocks(first, stop, groups):
+        sees, last = (query + L_k - L_q + 1 for query in (first, stop - 1))
         end = min(max(last, 0), L_k) if causal else L_k
         for at in places:
-            yield Block(at, queries, (at[-1].stop - at[-1].start, groups), sees, end)
+            yield Block(at, slice(first, stop), (at[-1].stop - at[-1].start, groups), sees, end)
 
-    whole = L_q // rows
-    found = [
-        block
-        for first in range(0, whole, groups)[::-1]  # with `causal` the last are the longest
-        for after in [min(first + groups, whole)]
-        for block in blocks(slice(first * rows, after * rows), after - first)
-    ]
-    turns = _dealt(found, threads, TURN // max(scores * groups * together, 1))
+    whole, found = L_q // rows, []
+    for first in range(0, whole, groups)[::-1]:  # with `causal` the last are the longest
+        after = min(first + groups, whole)
+        found += blocks(first * rows, after * rows, after - first)
+    turns = _dealt(found, threads, TURN // max(rows * L_k * groups * each, 1))
     if whole * rows < L_q:
-        turns += ([block] for block in blocks(slice(whole * rows, L_q), 1))
-    return Plan(rows, columns, part, alone, tuple(turns))
+        turns += ([block] for block in blocks(whole * rows, L_q, 1))
+    return Plan(rows, columns, part, alone, tuple(map(tuple, turns)))
 
 
 def _fair(L_q, heads, threads):
@@ -123,26 +126,23 @@ def _without_rest(most, L_k):
     return next((n for n in (most, *range(most // 4 * 4, most // 2, -4)) if L_k % n == 0), most)
 
 
-def _stacked(heads, whole, threads, causal, most, fit):
-    """Say how many groups of rows, and of how many heads, make a block.
+def _stacked(heads, whole, shares, most, fit):
+    """Say how many groups, and of how many heads, make a block.
 
-    As many as fit into a tile, but no more than a thread's fair share; half of that with
-    ``causal``, where one block is longer than another. Where blocks are few, every thread has as
-    many.
+    As many as fit into a tile, but no more than one of so many shares. Where blocks are few, their
+    count is a multiple of that.
     """
-    h, turns, fit = heads[-1], threads * (1 + causal), max(1, fit)
-    stacks = math.prod(heads) * whole
-    blocks = max(-(-stacks // (turns * min(fit, most))), 1) * turns
-    groups = max(min(whole, -(-stacks // blocks)), 1)
-    together = max(1, min(h, fit // groups, stacks // turns // groups))
+    h, all_groups = heads[-1], math.prod(heads) * whole
+    blocks = max(-(-all_groups // (shares * min(fit, most))), 1) * shares
+    groups = max(min(whole, -(-all_groups // blocks)), 1)
+    each = max(1, min(h, fit // groups, all_groups // shares // groups))
 
-    def count(together):
-        return -(-h // together) * -(-whole // groups) * math.prod(heads[:-1])
+    def count(each):
+        return -(-h // each) * -(-whole // groups) * math.prod(heads[:-1])
 
-    if count(together) < 4 * turns:
-        fair = (n for n in range(together, 0, -1) if count(n) % turns == 0)
-        together = next(fair, together)
-    return groups, -(-h // -(-h // together)) if h else 1  # of 8 heads not 5 and 3, but 4 and 4
+    if count(each) < 4 * shares:
+        each = next((n for n in range(each, 0, -1) if count(n) % shares == 0), each)
+    return groups, -(-h // -(-h // each)) if h else 1  # of 8 heads not 5 and 3, but 4 and 4
 
 
 def _dealt(blocks, threads, most):
