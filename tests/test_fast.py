@@ -1,5 +1,6 @@
 """The fast kernel gives what the plain one gives, in little memory, with its helpers or without."""
 
+import gc
 import os
 import subprocess
 import sys
@@ -102,6 +103,47 @@ def test_leading_dimensions_broadcast(fused):
     ours = fast_attention(Q, K, V, mask=mask, fused=fused, rows=4, columns=3)
     assert ours.shape == plain.shape == (5, 3, 2, 9, 2)
     np.testing.assert_allclose(ours, plain, rtol=1e-5, atol=1e-6)
+
+
+@PATHS
+@pytest.mark.parametrize("causal", [False, True])
+def test_leading_dimensions_are_one_axis_where_they_can_be(causal, fused, monkeypatch):
+    rng = np.random.default_rng(25)
+    X = draw(rng, np.float32, 5, 4, 3, 70, 8)
+    one, mask = draw(rng, np.float32, 70, 8), rng.random((5, 4, 3, 70, 70)) < 0.8
+    asked, plans = [], fast.planned
+
+    def planned(heads, *rest):
+        asked.append(heads)
+        return plans.__wrapped__(heads, *rest)
+
+    planned.__wrapped__ = planned
+    monkeypatch.setattr(fast, "planned", planned)
+    for Q, K, V, seen, heads in (
+        (X, X, X, None, (60,)), (X, one, one, mask, (60,)), (one, X, X, mask[0, 0, 0], (60,)),
+        (X, X[:, :1], X, None, (5, 4, 3)), (X[:, ::2], X[:, 1::2], one, None, (5, 2, 3)),
+        (X, X, X[:1], None, (5, 4, 3)), (X[:, :1], X[:, :1], X[:, :1], None, (5, 1, 3)),
+    ):  # fmt: skip
+        plain, _ = scaled_dot_product_attention(Q, K, V, mask=seen, causal=causal)
+        ours = fast_attention(Q, K, V, mask=seen, causal=causal, fused=fused)
+        assert ours.shape == plain.shape
+        assert np.abs(ours - plain).max() <= 2e-6 * np.abs(X).max()
+        assert asked.pop() == heads
+
+
+@pytest.mark.parametrize("value", [np.nan, 1.0])
+def test_a_call_leaves_nothing_for_the_garbage_collector(value):
+    """A large score, a value that is no number: what was computed with goes at once."""
+    Q, K, V = draw(np.random.default_rng(26), np.float32, 3, 2000, 16)
+    Q[7] *= 1000
+    V[3] *= np.float32(value)
+    gc.collect()
+    gc.disable()
+    try:
+        fast_attention(Q, K, V, threads=2, fused=False)
+        assert not [X for X in gc.get_objects() if type(X) is fast._Call]
+    finally:
+        gc.enable()
 
 
 @PATHS
@@ -555,7 +597,7 @@ def test_the_compiled_powers_of_hard_scores():
     for one, other in (
         (compiled, ours[0]), (factor, shrink.ravel()), (2 * factor + part, total.ravel())
     ):  # fmt: skip
-        np.testing.assert_allclose(one[..., ~spoilt], other[..., ~spoilt], rtol=1e-6, atol=1e-37)
+        np.testing.assert_allclose(one[..., ~spoilt], other[..., ~spoilt], rtol=1e-6, atol=2e-31)
     assert (compiled[:, 1] == 0).all()
 
 
@@ -567,8 +609,14 @@ def test_no_power_is_subnormal(dtype):
     powers = tile.copy()
     assert fast._powers(powers, None, np.exp, False, []).item() == 0
     assert ((powers == 0) | (powers >= tiny)).all()
-    np.testing.assert_allclose(powers, np.exp(tile), rtol=1e-5, atol=tiny)
-    assert 400 <= (powers == 0).sum() <= 600
+    np.testing.assert_allclose(powers, np.exp(tile), rtol=1e-5, atol=1e7 * tiny)
+    assert 400 <= (powers == 0).sum() <= 650
+    both = np.concatenate([tile, tile], axis=-1)
+    both[..., 5, 1] = np.nan  # a query that is lost is no reason to be slow for the other
+    with np.errstate(invalid="ignore"):
+        fast._powers(both, None, np.exp, False, [])
+    np.testing.assert_array_equal(both[..., :1], powers)
+    assert np.isnan(both[..., 1]).all()
 
 
 def test_the_compiled_exponential_is_exact_to_float32():
@@ -632,6 +680,25 @@ def test_no_heads_give_no_output(Q, K, V, fused):
     inputs = [np.zeros(shape, dtype=np.float32) for shape in (Q, K, V)]
     plain, _ = scaled_dot_product_attention(*inputs)
     assert fast_attention(*inputs, fused=fused).shape == plain.shape
+
+
+def test_rows_that_are_too_many_take_no_more_memory():
+    X = draw(np.random.default_rng(27), np.float32, 3000, 16)
+    taken = peak_bytes(lambda: fast_attention(X, X, X, causal=True, rows=3000, fused=False))
+    assert taken < 64 * 2**20  # a mask of all queries would have 36 MiB, and more while it is made
+    plain, _ = scaled_dot_product_attention(X, X, X, causal=True)
+    ours = fast_attention(X, X, X, causal=True, rows=3000, fused=False)
+    assert np.abs(ours - plain).max() <= 4e-6 * np.abs(X).max()
+
+
+def test_a_value_that_is_no_number_takes_no_more_memory_than_a_few_heads():
+    rng = np.random.default_rng(28)
+    Q, K, V = (draw(rng, np.float32, 16, n, 8) for n in (64, 20000, 20000))
+    V[:, -1] = np.nan
+    mask = np.arange(20000) < 19999
+    taken = peak_bytes(lambda: fast_attention(Q, K, V, mask=mask, threads=1, fused=False))
+    assert taken < 16 * 64 * 20000 * 4  # once the scores of all; the plain kernel has them thrice
+    assert np.isfinite(fast_attention(Q, K, V, mask=mask, fused=False)).all()
 
 
 def test_wide_values_take_no_more_memory_than_they_need():

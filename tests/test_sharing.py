@@ -1,6 +1,8 @@
 """How threads share a call."""
 
+import gc
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -76,6 +78,34 @@ def test_an_error_is_raised_when_all_have_ended(where):
     assert sorted(ended) == [False, True]
     assert str(found.value) == ("a helper's" if where == "in a helper" else "the caller's")
     sharing.together(both.wait, 2)  # the helper goes on
+
+
+@pytest.mark.parametrize("where", ["in the caller", "in a helper"])
+def test_an_error_leaves_nothing_for_the_garbage_collector(where):
+    caller, both = threading.current_thread(), threading.Barrier(2, timeout=30)
+
+    class Held:
+        pass
+
+    def fail():
+        held = Held()  # what a frame knows, as a call's arrays
+        seen.append(weakref.ref(held))
+        both.wait()
+        if (threading.current_thread() is caller) == (where == "in the caller"):
+            raise MemoryError
+
+    seen = []
+    gc.collect()
+    gc.disable()
+    try:
+        try:
+            sharing.together(fail, 2)
+        except MemoryError:
+            seen.append(lambda: None)  # it was raised
+        sharing.together(both.wait, 2)  # the helper has gone on
+        assert [held() for held in seen] == [None, None, None]
+    finally:
+        gc.enable()
 
 
 def test_a_helper_does_not_keep_the_process():

@@ -39,6 +39,7 @@ import math
 from collections import deque
 from collections.abc import Callable
 from functools import cache, lru_cache, partial
+from itertools import pairwise, product
 from typing import NamedTuple
 
 import numpy as np
@@ -57,7 +58,7 @@ from worked_examples.attention import (
     scaled_dot_product_attention,
 )
 from worked_examples.fused import fused_kernel, space_for
-from worked_examples.plan import Plan, planned
+from worked_examples.plan import TILE, Plan, planned
 from worked_examples.sharing import (
     default_threads,
     memory_of_a_call,
@@ -69,6 +70,7 @@ from worked_examples.sharing import (
 __all__ = ["fast_attention"]
 
 FEW = 2**12  # scores of a head; below, sharing a tile is quicker than compiled blocks
+MANY = 2**22  # queries of all heads; plans for more are long, and not kept
 FUTURE = 2**23  # bytes; a larger mask of the future is not kept for the next tile
 NO_MASK, NO_BIAS = np.empty((0, 0), dtype=bool), np.empty((0, 0), dtype=np.float32)
 
@@ -98,7 +100,8 @@ def fast_attention(
         How many blocks are worked on at once, at most; by default one a processor, where numpy's
         own threads can be held back, and otherwise one.
     rows, columns : int
-        How many queries a product takes, by default 64, or up to 192 where a block is compiled;
+        How many queries a product takes, by default 64, or up to 192 where a block is compiled,
+        and 1024 at most;
         and how many keys a tile has at most. A tile has one group of so many rows or several:
         with their products these have up to some three million numbers. Each thread holds one, and
         keeps each of its arrays of up to 8 MiB for its next call. Few columns, where keys are many,
@@ -151,8 +154,10 @@ def fast_attention(
         compiled = fused_kernel(fused) if Q.dtype == np.float32 else None
     threads = default_threads(compiled) if threads is None else _length("threads", threads)
     leading = _broadcast(scored[:-2], V.shape[:-2])
-    heads = leading or (1,)
-    plan = planned(
+    shapes = (L_q, Q.shape[-1]), K.shape[-2:], V.shape[-2:], (L_q, L_k), (L_q, L_k)
+    heads = _heads(leading, shapes, (Q, K, V, mask, bias))
+    make = planned if math.prod(heads) * L_q < MANY else planned.__wrapped__
+    plan = make(
         heads, L_q, L_k, Q.shape[-1], d_v, bool(causal), threads,
         rows if rows is None else _length("rows", rows), _length("columns", columns),
         compiled is not None,
@@ -175,13 +180,11 @@ def fast_attention(
             V = _with_ones(V)  # each row is read once a block: for less it is not worth a copy
 
         output = np.empty((*heads, L_q, d_v), dtype=Q.dtype)
+        shapes = *shapes[:2], V.shape[-2:], *shapes[3:]
         Q, K, V, mask, bias = (
-            _view(X, (*heads, *shape))
-            for X, shape in (
-                (Q, (L_q, Q.shape[-1])), (K, K.shape[-2:]), (V, V.shape[-2:]),
-                (mask, (L_q, L_k)), (bias, (L_q, L_k)),
-            )
-        )  # fmt: skip
+            _view(X, leading, heads, shape)
+            for X, shape in zip((Q, K, V, mask, bias), shapes, strict=True)
+        )
         call = _Call(
             Q, K, V, mask, bias, output, plan, causal, scale, factor, small, ufunc, prepare, []
         )
@@ -359,8 +362,8 @@ def _powers(tile, largest, ufunc, small, hide):
     if largest is not None:
         np.maximum(new, largest, out=new)
     tile -= new
-    lowest = np.log(_limits(tile.dtype)[2])
-    if tile.min() < lowest:  # subnormal powers would slow a product a hundredfold
+    lowest = np.log(_limits(tile.dtype)[2]) + 16  # 16 for values that are small as well
+    if not tile.min() >= lowest:  # subnormal numbers would slow a product a hundredfold
         np.copyto(tile, -np.inf, where=tile < lowest)
     ufunc(tile, out=tile)
     return new
@@ -423,8 +426,8 @@ def _seem_small(Q, K, V, scale):
     Values must be as large that sums of small powers of them do not vanish.
     """
     Q, K, V = (
-        X[tuple(slice(None, None, max(-(-n // 4), 1)) for n in X.shape[:-1])] for X in (Q, K, V)
-    )
+        X[tuple(slice(None, None, -(-n // 4) | 1) for n in X.shape[:-1])] for X in (Q, K, V)
+    )  # odd steps: every second one may be like the others
     scores = Q @ K.swapaxes(-1, -2)
     score, least, _ = _limits(Q.dtype)
     few = (score / 5) ** 2 * scores.size  # seldom is a score five times their root mean square
@@ -454,7 +457,7 @@ def _with_care(call):
     numbers = call.Q, call.K, call.values, call.bias
     small, factor, ufunc, in_range = _allowed(*numbers, call.scale, None)
     prepare = _turn if in_range else _plainly
-    return call._replace(small=small, factor=factor, ufunc=ufunc, prepare=prepare)
+    return call._replace(small=small, factor=factor, ufunc=ufunc, prepare=prepare, careful=[])
 
 
 # ---------------------------------------------------------------- a turn, by another kernel
@@ -486,19 +489,22 @@ def _fused(compute, block, call):
 def _plain(block, call):
     """Compute one block by the plain kernel, where numbers could leave the range.
 
-    It takes care of them, and time; and memory, were it not for one group at a time.
+    It takes care of them, and time; and memory, were it not for a few heads and a group at a time.
     """
+    *index, heads = block.heads
     first, stop = block.queries.start, block.queries.stop
-    for top in range(first, stop, call.plan.rows):
+    few = max(TILE // (call.plan.rows * max(block.end, 1)), 1)
+    for at, top in product(range(heads.start, heads.stop, few), range(first, stop, call.plan.rows)):
         after = min(top + call.plan.rows, stop)
         last = block.sees + after - 1 - first if call.causal else block.end
         seen = slice(0, min(last, block.end))
-        place = (*block.heads, slice(top, after))
+        keys = (*index, slice(at, min(at + few, heads.stop)))
+        place = (*keys, slice(top, after))
         if seen.stop <= 0:
             call.output[place] = 0
             continue
         call.output[place], _ = scaled_dot_product_attention(
-            call.Q[place], call.K[block.heads][:, seen], call.values[block.heads][:, seen],
+            call.Q[place], call.K[keys][:, seen], call.values[keys][:, seen],
             mask=None if call.mask is None else call.mask[(*place, seen)],
             bias=None if call.bias is None else call.bias[(*place, seen)],
             causal=call.causal, scale=call.scale,
@@ -511,9 +517,24 @@ _plainly = partial(_one_by_one, _plain)
 # ----------------------------------------------------------------------------------- arrays
 
 
-def _view(X, shape):
-    """Give an array, or None, in another shape: nothing is copied."""
-    return X if X is None or X.shape == shape else np.broadcast_to(X, shape)
+def _heads(leading, shapes, arrays):
+    """Give the leading dimensions that are computed with: one axis, if arrays can be seen so."""
+    if len(leading) < 2:
+        return leading or (1,)
+    for X, shape in zip(arrays, shapes, strict=True):
+        if X is not None:
+            X = np.broadcast_to(X, (*leading, *shape))
+            axes = [axis for axis in zip(leading, X.strides, strict=False) if axis[0] != 1]
+            if any(step != n * next_step for (_, step), (n, next_step) in pairwise(axes)):
+                return leading
+    return (math.prod(leading),)
+
+
+def _view(X, leading, heads, shape):
+    """Give an array, or None, with such leading dimensions: nothing is copied."""
+    if X is None or X.shape == (*heads, *shape):
+        return X
+    return np.broadcast_to(X, (*leading, *shape)).reshape(*heads, *shape)
 
 
 def _aligned(X):
@@ -555,6 +576,7 @@ def _allowed(Q, K, V, bias, scale, compiled):
     Gives whether no score can be large, what queries are multiplied by, exp or exp2, and whether
     all that is finite stays so.
     """
+    Q, K, V = (_once(X) for X in (Q, K, V))
     query, key, value = (_longest(X, compiled) for X in (Q, K, V))
     small = bias is None and _are_small(scale * query * key, value, Q.dtype)
     ufunc, factor = _ufunc(Q.dtype, scale, small, compiled)

@@ -12,6 +12,7 @@ __all__ = ["Block", "Plan", "planned"]
 
 TILE = 3_400_000  # numbers of a tile: its scores, and what they make with the values, at most
 ROWS, ROWS_FUSED = 64, 192  # queries of a product; of a compiled block, at most
+MOST_ROWS = 1024  # whoever asks for more: a mask of the future grows with their square
 GROUPS = 4  # of one head in a block, at most; with `causal` each scores what the last may see
 ALONE = 2**18  # scores; up to here threads would take longer to start than they save
 ALONE_FUSED = 2**17  # the same where they need not wait for each other
@@ -78,7 +79,7 @@ def planned(heads, L_q, L_k, d_k, d_v, causal, threads, rows, columns, compiled)
     threads = 1 if alone else threads
     if rows is None:
         rows = _fair(L_q, count, threads) if compiled else ROWS
-    rows, columns = min(rows, L_q), min(columns, L_k)
+    rows, columns = min(rows, L_q, MOST_ROWS), min(columns, L_k)
     part = PRODUCT // (rows * max(d_k, d_v + 1)) // 16 * 16
     part = min(max(part, 16), PART, columns)
     if not compiled:

@@ -42,6 +42,7 @@ class _Task:
                 self.error = error
             finally:
                 self.running.release()
+                del self  # or its error would know it, by this frame, and both stay for long
 
     def end(self):
         """Take it back, or wait for its end; give its error, or None."""
@@ -56,6 +57,13 @@ _tasks, _helpers = SimpleQueue(), []
 def _help(tasks):
     while True:
         tasks.get().run()
+
+
+def _offered(function, count):
+    tasks = [_Task(function) for _ in range(count)]
+    for task in tasks:
+        _tasks.put(task)
+    return tasks
 
 
 def together(function, threads):
@@ -80,16 +88,17 @@ def together(function, threads):
             helper = threading.Thread(target=_help, args=(_tasks,), name="attention", daemon=True)
             helper.start()
             _helpers.append(helper)
-    tasks = [_Task(function) for _ in range(min(threads - 1, len(_helpers)))]
-    for task in tasks:
-        _tasks.put(task)
+    tasks = _offered(function, min(threads - 1, len(_helpers)))
     try:
         function()
     finally:
         errors = [task.end() for task in tasks]
-    for error in errors:
+    error = next((error for error in errors if error is not None), None)
+    try:
         if error is not None:
             raise error
+    finally:
+        del error, errors, tasks  # which know the error, as it knows this frame
 
 
 def default_threads(compiled=None):
