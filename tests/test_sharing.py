@@ -131,7 +131,7 @@ def test_a_thread_keeps_its_memory_but_not_what_is_large(monkeypatch):
     float32 = np.dtype(np.float32)
 
     def ask(name="tile", shape=(5, 2), dtype=float32):
-        with sharing.memory_of_a_call():
+        with sharing.part_of_a_call():
             return sharing.space(name, shape, dtype)
 
     one = ask(shape=(10, 20))
@@ -140,7 +140,7 @@ def test_a_thread_keeps_its_memory_but_not_what_is_large(monkeypatch):
     assert not np.shares_memory(ask(dtype=np.dtype(np.float64)), one)
     larger = ask(shape=(10, 90))
     assert np.shares_memory(ask(), larger)
-    with sharing.memory_of_a_call():
+    with sharing.part_of_a_call():
         huge = sharing.space("tile", (10, 900), float32)
         assert np.shares_memory(sharing.space("tile", (5, 2), float32), huge)  # until it ends
         inner = ask()  # as a signal's handler would
@@ -167,7 +167,7 @@ def test_a_helper_lets_go_of_what_is_large_when_its_part_ends(monkeypatch):
         both.wait()
         sizes.append([array.nbytes for array in sharing._held.by_name.values()])
 
-    with sharing.memory_of_a_call():
+    with sharing.part_of_a_call():
         sharing.together(work, 2)
         sharing.together(look, 2)
     assert sizes[:2] == [8000, 8000]

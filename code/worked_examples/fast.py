@@ -61,8 +61,8 @@ from worked_examples.fused import fused_kernel, space_for
 from worked_examples.plan import TILE, Plan, planned
 from worked_examples.sharing import (
     default_threads,
-    memory_of_a_call,
     one_blas_thread,
+    part_of_a_call,
     space,
     together,
 )
@@ -163,7 +163,7 @@ def fast_attention(
         compiled is not None,
     )  # fmt: skip
 
-    with memory_of_a_call(), np.errstate(invalid="ignore", over="ignore", under="ignore"):
+    with part_of_a_call():
         # What the numbers allow.
         if not compiled and bias is None and _seem_small(Q, K, V, scale):
             small, in_range, prepare = True, True, _hopeful
@@ -223,17 +223,16 @@ class _Call(NamedTuple):
 
 def _work(todo, call):
     """Take turns from the list until it is empty."""
-    with np.errstate(invalid="ignore", over="ignore", under="ignore"):
-        try:
-            while True:
-                try:
-                    turn = todo.popleft()
-                except IndexError:
-                    return
-                call.prepare(turn, call)()
-        except BaseException:
-            todo.clear()  # no thread begins another
-            raise
+    try:
+        while True:
+            try:
+                turn = todo.popleft()
+            except IndexError:
+                return
+            call.prepare(turn, call)()
+    except BaseException:
+        todo.clear()  # no thread begins another
+        raise
 
 
 # ------------------------------------------------------------------------- a turn, by numpy
@@ -282,8 +281,10 @@ class _Tile(NamedTuple):
     parts: list  # of keys, scores, values and products
     bias: np.ndarray | None
     hide: list  # functions
+    ones: np.ndarray  # (parts,); a product with them is quicker than a sum over an axis
     products: np.ndarray  # (heads, groups, parts, width * queries)
-    added: np.ndarray  # (heads, groups, width, queries): the sum over parts
+    added: np.ndarray  # (heads, groups, width, queries): their sum
+    flat: np.ndarray  # the same, (heads, groups, width * queries)
 
 
 def _block(block, summed, call):
@@ -303,10 +304,11 @@ def _block(block, summed, call):
         bias = call.bias
         if bias is not None:
             bias = bias[(*block.place, keys)].reshape(*stack, rows, n).swapaxes(-1, -2)
+        added = space("added", summed.shape, dtype) if left else summed
         tiles.append(_Tile(
             scores, list(_in_parts(part, K[:, :, keys], scores, V[..., keys], products)), bias,
-            list(_hidden(scores, block, keys, call)), products.reshape(*stack, count, -1),
-            space("added", summed.shape, dtype) if left else summed,
+            list(_hidden(scores, block, keys, call)), _ones(count, dtype),
+            products.reshape(*stack, count, -1), added, added.reshape(*stack, -1),
         ))  # fmt: skip
 
     def compute():
@@ -320,8 +322,7 @@ def _block(block, summed, call):
             new = _powers(tile.scores, largest, call.ufunc, call.small, tile.hide)
             for _, s, v, p in tile.parts:  # (width, n) @ (n, rows) -> (width, rows)
                 _weigh(s, v, p)
-            ones = _ones(tile.products.shape[2], dtype)  # quicker than a sum over an axis
-            np.matmul(ones, tile.products, out=tile.added.reshape(*stack, -1))
+            np.matmul(tile.ones, tile.products, out=tile.flat)
             if tile.added is not summed:
                 if largest is not None:
                     np.multiply(summed, call.ufunc(largest - new), out=summed)

@@ -15,7 +15,7 @@ from queue import SimpleQueue
 import numpy as np
 
 __all__ = [
-    "default_threads", "memory_of_a_call", "on_a_line", "one_blas_thread", "space", "together",
+    "default_threads", "on_a_line", "one_blas_thread", "part_of_a_call", "space", "together",
 ]  # fmt: skip
 
 LINE = 64  # bytes; a vector of AVX-512, and a line of nearly every processor's cache
@@ -36,7 +36,7 @@ class _Task:
     def run(self):
         if self.begun.acquire(blocking=False):
             try:
-                with memory_of_a_call():
+                with part_of_a_call():
                     self.function()
             except BaseException as error:  # the caller's to raise
                 self.error = error
@@ -181,8 +181,8 @@ _held = _Held()
 
 
 @contextmanager
-def memory_of_a_call():
-    """Lend a thread its memory, until a call ends or a helper's part in one.
+def part_of_a_call():
+    """Lend a thread its memory for its part in a call, and let it pass over floating-point errors.
 
     A call within a call, as of a signal's handler, has memory of its own.
     """
@@ -190,7 +190,8 @@ def memory_of_a_call():
     if _held.calls > 1:
         _held.by_name = {}
     try:
-        yield
+        with np.errstate(invalid="ignore", over="ignore", under="ignore"):
+            yield
     finally:
         _held.by_name, _held.calls = before, _held.calls - 1
         if not _held.calls:
