@@ -10,9 +10,9 @@ import pytest
 from worked_examples import sharing
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def fresh(monkeypatch):
-    """No helper is there yet."""
+    """No helper is there yet: one of an earlier test could take a task in another's place."""
     monkeypatch.setattr(sharing, "_helpers", [])
     monkeypatch.setattr(sharing, "_tasks", sharing.SimpleQueue())
 
@@ -49,7 +49,7 @@ def test_who_has_not_begun_does_not_begin_any_more(monkeypatch):
     assert done == [1]
 
 
-def test_without_threads_the_caller_does_it_all(monkeypatch, fresh):
+def test_without_threads_the_caller_does_it_all(monkeypatch):
     def refuse(self):
         raise RuntimeError("can't start new thread")
 
