@@ -35,12 +35,14 @@ class _Task:
 
     def run(self):
         if self.begun.acquire(blocking=False):
+            function, self.function = self.function, None
             try:
                 with part_of_a_call():
-                    self.function()
+                    function()
             except BaseException as error:  # the caller's to raise
                 self.error = error
             finally:
+                del function  # before the caller goes on: it may know much
                 self.running.release()
                 del self  # or its error would know it, by this frame, and both stay for long
 
