@@ -603,7 +603,7 @@ def test_the_compiled_powers_of_hard_scores():
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_no_power_is_subnormal(dtype):
-    """Some processors take a hundred times as long for such numbers."""
+    """Processors may take many times as long for such numbers."""
     tiny = np.finfo(dtype).tiny
     tile = np.linspace(2 * np.log(tiny), 0, 1000).astype(dtype).reshape(1, 1, -1, 1)
     powers = tile.copy()

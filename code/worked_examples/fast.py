@@ -31,7 +31,7 @@ back to Python. Without any of the packages the result is the same, to the last 
 
 Tried and not kept: totals from sums of their own where queries are many; products of twice the
 rows; longer sums in one product, which lose digits where weights are equal; the bound for every
-call, since the lengths of all queries and keys take a tenth of the time at a thousand positions;
+call, since the lengths of all rows take a twentieth of the time at a thousand positions;
 eight groups a tile, some hundredths quicker from 2048 positions on, for twice the memory.
 """
 
@@ -364,7 +364,7 @@ def _powers(tile, largest, ufunc, small, hide):
         np.maximum(new, largest, out=new)
     tile -= new
     lowest = np.log(_limits(tile.dtype)[2]) + 16  # 16 for values that are small as well
-    if not tile.min() >= lowest:  # subnormal numbers would slow a product a hundredfold
+    if not tile.min() >= lowest:  # subnormal numbers would slow products manyfold
         np.copyto(tile, -np.inf, where=tile < lowest)
     ufunc(tile, out=tile)
     return new
